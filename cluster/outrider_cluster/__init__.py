@@ -1,0 +1,1 @@
+"""The cluster: config, Serve application, gateway, controller and CLI."""

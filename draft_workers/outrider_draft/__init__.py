@@ -1,0 +1,1 @@
+"""Draft workers: proposers, sessions and the gRPC server that hosts them."""

@@ -1,0 +1,1 @@
+"""Verification, sampling and attention kernels over plain torch."""

@@ -1,0 +1,140 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class MemberKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MEMBER_KIND_UNSPECIFIED: _ClassVar[MemberKind]
+    MEMBER_KIND_GATEWAY: _ClassVar[MemberKind]
+    MEMBER_KIND_TARGET: _ClassVar[MemberKind]
+    MEMBER_KIND_DRAFT: _ClassVar[MemberKind]
+
+class MemberState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MEMBER_STATE_UNSPECIFIED: _ClassVar[MemberState]
+    MEMBER_STATE_STARTING: _ClassVar[MemberState]
+    MEMBER_STATE_READY: _ClassVar[MemberState]
+    MEMBER_STATE_DRAINING: _ClassVar[MemberState]
+MEMBER_KIND_UNSPECIFIED: MemberKind
+MEMBER_KIND_GATEWAY: MemberKind
+MEMBER_KIND_TARGET: MemberKind
+MEMBER_KIND_DRAFT: MemberKind
+MEMBER_STATE_UNSPECIFIED: MemberState
+MEMBER_STATE_STARTING: MemberState
+MEMBER_STATE_READY: MemberState
+MEMBER_STATE_DRAINING: MemberState
+
+class Member(_message.Message):
+    __slots__ = ("incarnation", "kind", "state", "address", "node", "pid", "draft", "target")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    incarnation: str
+    kind: MemberKind
+    state: MemberState
+    address: str
+    node: str
+    pid: int
+    draft: DraftMember
+    target: TargetMember
+    def __init__(self, incarnation: _Optional[str] = ..., kind: _Optional[_Union[MemberKind, str]] = ..., state: _Optional[_Union[MemberState, str]] = ..., address: _Optional[str] = ..., node: _Optional[str] = ..., pid: _Optional[int] = ..., draft: _Optional[_Union[DraftMember, _Mapping]] = ..., target: _Optional[_Union[TargetMember, _Mapping]] = ...) -> None: ...
+
+class DraftMember(_message.Message):
+    __slots__ = ("pool", "method", "sessions", "max_sessions")
+    POOL_FIELD_NUMBER: _ClassVar[int]
+    METHOD_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    MAX_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    pool: str
+    method: str
+    sessions: int
+    max_sessions: int
+    def __init__(self, pool: _Optional[str] = ..., method: _Optional[str] = ..., sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ...) -> None: ...
+
+class TargetMember(_message.Message):
+    __slots__ = ("model", "running", "waiting", "kv_usage", "exact", "exact_reason", "depth", "depth_reason", "draft_links", "tokenizer_fingerprint", "vocab_size", "max_model_len")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    RUNNING_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    KV_USAGE_FIELD_NUMBER: _ClassVar[int]
+    EXACT_FIELD_NUMBER: _ClassVar[int]
+    EXACT_REASON_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_REASON_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_LINKS_FIELD_NUMBER: _ClassVar[int]
+    TOKENIZER_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    VOCAB_SIZE_FIELD_NUMBER: _ClassVar[int]
+    MAX_MODEL_LEN_FIELD_NUMBER: _ClassVar[int]
+    model: str
+    running: int
+    waiting: int
+    kv_usage: float
+    exact: bool
+    exact_reason: str
+    depth: int
+    depth_reason: str
+    draft_links: _containers.RepeatedCompositeFieldContainer[DraftLink]
+    tokenizer_fingerprint: str
+    vocab_size: int
+    max_model_len: int
+    def __init__(self, model: _Optional[str] = ..., running: _Optional[int] = ..., waiting: _Optional[int] = ..., kv_usage: _Optional[float] = ..., exact: _Optional[bool] = ..., exact_reason: _Optional[str] = ..., depth: _Optional[int] = ..., depth_reason: _Optional[str] = ..., draft_links: _Optional[_Iterable[_Union[DraftLink, _Mapping]]] = ..., tokenizer_fingerprint: _Optional[str] = ..., vocab_size: _Optional[int] = ..., max_model_len: _Optional[int] = ...) -> None: ...
+
+class DraftLink(_message.Message):
+    __slots__ = ("incarnation", "pool", "state", "reason", "sessions")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    POOL_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    incarnation: str
+    pool: str
+    state: str
+    reason: str
+    sessions: int
+    def __init__(self, incarnation: _Optional[str] = ..., pool: _Optional[str] = ..., state: _Optional[str] = ..., reason: _Optional[str] = ..., sessions: _Optional[int] = ...) -> None: ...
+
+class HeartbeatRequest(_message.Message):
+    __slots__ = ("member", "metrics", "leaving")
+    MEMBER_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    LEAVING_FIELD_NUMBER: _ClassVar[int]
+    member: Member
+    metrics: str
+    leaving: bool
+    def __init__(self, member: _Optional[_Union[Member, _Mapping]] = ..., metrics: _Optional[str] = ..., leaving: _Optional[bool] = ...) -> None: ...
+
+class HeartbeatResponse(_message.Message):
+    __slots__ = ("members",)
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    members: _containers.RepeatedCompositeFieldContainer[Member]
+    def __init__(self, members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
+
+class GetSnapshotRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetSnapshotResponse(_message.Message):
+    __slots__ = ("members",)
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    members: _containers.RepeatedCompositeFieldContainer[Member]
+    def __init__(self, members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
+
+class GetMetricsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetMetricsResponse(_message.Message):
+    __slots__ = ("text",)
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    def __init__(self, text: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,80 @@
+"""Requests for text and the pieces of an answer, in domain words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from outrider_wire.sampling import SamplingParams, SpeculationOptions
+
+
+class FinishReason(Enum):
+    """Why a choice ended."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    ABORT = "abort"
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """One prompt to continue. Exactly one of `prompt_text` and `prompt_token_ids` is set.
+
+    Between gateway and target only ids travel, `sampling.seed` is set and `sampling.n` is 1.
+    """
+
+    request_id: str = ""
+    model: str = ""
+    prompt_text: str | None = None
+    prompt_token_ids: tuple[int, ...] | None = None
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    speculation: SpeculationOptions = field(default_factory=SpeculationOptions)
+    tenant: str = ""
+    committed_token_ids: tuple[int, ...] = ()
+    """Output ids already delivered by another replica; the answer goes on after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationStatistics:
+    """What speculation did for one choice; counts of tokens and rounds."""
+
+    num_spec_steps: int = 0
+    """Rounds in which at least one proposed token was verified."""
+    num_draft_tokens: int = 0
+    num_accepted_draft_tokens: int = 0
+    num_fallback_steps: int = 0
+    """Rounds in which a draft was wanted but none was usable."""
+    num_spec_tokens: int = 0
+    """Configured depth; 0 when speculation is off."""
+    draft_wait_us: int = 0
+    per_step_drafted: tuple[int, ...] = ()
+    per_step_accepted: tuple[int, ...] = ()
+    accepted_by_pool: dict[str, int] = field(default_factory=dict)
+    drafted_by_pool: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of one choice."""
+
+    reason: FinishReason
+    seed: int
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    stop_token_id: int | None = None
+    stop_string: str | None = None
+    speculation: SpeculationStatistics = field(default_factory=SpeculationStatistics)
+    queue_time_us: int = 0
+    time_to_first_token_us: int = 0
+    generation_time_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDelta:
+    """One message of an answer: new ids, new text, and on the last message of a choice its end."""
+
+    index: int = 0
+    token_ids: tuple[int, ...] = ()
+    text: str = ""
+    finished: Finished | None = None

@@ -1,0 +1,1 @@
+"""Leaf package: what every process needs and nothing of ours underneath."""

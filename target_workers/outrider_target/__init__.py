@@ -1,0 +1,1 @@
+"""Target workers: scheduler, KV cache, forward pass, round and engine."""
