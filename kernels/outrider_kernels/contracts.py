@@ -50,7 +50,7 @@ class VerifyResult(NamedTuple):
     accepted_counts: npt.NDArray[np.int32]
     """[B] accepted proposed ids, in [0, k_b]."""
     emitted: npt.NDArray[np.int32]
-    """[N] row b emits emitted[logit_starts[b] : logit_starts[b] + accepted_counts[b] + 1]; the rest holds PADDING_ID."""
+    """[N] row b emits accepted_counts[b] + 1 ids from emitted[logit_starts[b]] on; the rest holds PADDING_ID."""
 
 
 PADDING_ID = -1

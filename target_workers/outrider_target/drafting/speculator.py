@@ -1,4 +1,4 @@
-"""What the round sees of drafting: four calls, none of which waits for the network except `collect`, up to its deadline."""
+"""What the round sees of drafting. No call waits for the network but `collect`, and that one only up to its deadline."""
 
 from __future__ import annotations
 

@@ -1,0 +1,53 @@
+"""Settings of a target: which model, and how much of the machine it may use. Imports no torch."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from outrider_runtime.settings import ByteSize, Settings
+from pydantic import Field
+
+
+class ModelSettings(Settings):
+    """The model that targets serve."""
+
+    source: str = "demo"
+    """`demo` for the embedded model, a folder, or a hub id."""
+    revision: str | None = None
+    """Hub revision for all files of the model; None takes the hub's default. Only with a hub id."""
+    served_name: str | None = Field(default=None, min_length=1, max_length=128)
+    """Name that clients use; None takes the last part of the source."""
+    dtype: Literal["bfloat16", "float32"] = "bfloat16"
+    """Type of weights and activations."""
+    cache_dir: str | None = None
+    """Folder for converted and downloaded models; None takes the user's cache folder."""
+
+    @property
+    def name(self) -> str:
+        """The name that clients use."""
+        return self.served_name or self.source.rstrip("/").rsplit("/", 1)[-1]
+
+
+class TargetSettings(Settings):
+    """One target replica and the bounds it keeps."""
+
+    tensor_parallel_size: Literal[1] = 1
+    """Ranks of one replica. Only 1 so far."""
+    replicas: int = Field(default=1, ge=1, le=64)
+    """Independent target replicas."""
+    max_num_seqs: int = Field(default=32, ge=1, le=1024)
+    """Requests that take part in one step at most."""
+    max_num_batched_tokens: int = Field(default=512, ge=16, le=65536)
+    """Tokens in one step at most, over prefill chunks, decode tokens and proposals."""
+    max_model_len: int = Field(default=2048, ge=16, le=1 << 20)
+    """Prompt and output tokens of one request at most."""
+    max_waiting: int = Field(default=256, ge=0)
+    """Requests that may wait for room; more are refused."""
+    kv_cache_memory_bytes: ByteSize = Field(default=1 << 30, ge=1 << 16)
+    """Memory for keys and values, in bytes or as text such as 1GiB."""
+    enable_prefix_caching: bool = True
+    """Reuse keys and values of prompts that start alike."""
+    num_threads: int = Field(default=2, ge=1, le=256)
+    """Threads of the forward pass. Part of the conditions for equal output."""
+    num_cpus: float = Field(default=0.0, ge=0)
+    """CPUs that the replica reserves in Ray; 0 schedules it anywhere."""
