@@ -1,0 +1,1 @@
+"""Doubles that tests of several parts share: small, typed, and tested like the rest."""
