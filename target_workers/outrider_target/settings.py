@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from outrider_runtime.settings import ByteSize, Settings
 from pydantic import Field
+
+from outrider_runtime.settings import ByteSize, Settings
 
 
 class ModelSettings(Settings):

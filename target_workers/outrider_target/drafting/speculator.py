@@ -1,4 +1,4 @@
-"""What the round sees of drafting. No call waits for the network but `collect`, and that one only up to its deadline."""
+"""What the round sees of drafting. No call waits for the network but `collect`, and that one up to its deadline."""
 
 from __future__ import annotations
 

@@ -1,0 +1,96 @@
+"""From planned rows and proposals to the arrays of one step, and back from emitted ids to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from outrider_kernels.contracts import SamplingRows, VerifyRows
+from outrider_target.drafting.speculator import Proposal
+from outrider_target.forward import RaggedBatch
+from outrider_target.scheduler import Row
+
+
+@dataclass(slots=True)
+class Step:
+    """One step's rows with their proposals by sequence key. Proposed ids are not committed; they live here only."""
+
+    rows: list[Row]
+    proposals: dict[int, Proposal]
+
+    def proposal(self, index: int) -> Proposal | None:
+        """The proposal of a row, if it has one."""
+        return self.proposals.get(self.rows[index].sequence.key)
+
+    def proposed(self, index: int) -> tuple[int, ...]:
+        """Proposed ids of a row, empty when it has none."""
+        proposal = self.proposal(index)
+        return () if proposal is None else proposal.token_ids
+
+    @property
+    def sampling_rows(self) -> list[int]:
+        """Indices of rows out of which a next id comes."""
+        return [index for index, row in enumerate(self.rows) if row.samples]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that go through the forward pass."""
+        return sum(row.chunk + len(self.proposed(index)) for index, row in enumerate(self.rows))
+
+
+def ragged_batch(step: Step) -> RaggedBatch:
+    """Arrays for the forward pass; logits are wanted for the last committed and every proposed id of sampling rows."""
+    token_ids: list[int] = []
+    positions: list[npt.NDArray[np.int32]] = []
+    starts = [0]
+    logit_indices: list[int] = []
+    for index, row in enumerate(step.rows):
+        sequence, proposed = row.sequence, step.proposed(index)
+        first = sequence.computed_tokens
+        token_ids += sequence.token_ids[first : first + row.chunk]
+        token_ids += proposed
+        positions.append(np.arange(first, first + row.chunk + len(proposed), dtype=np.int32))
+        starts.append(len(token_ids))
+        if row.samples:
+            logit_indices += range(starts[-1] - len(proposed) - 1, starts[-1])
+    return RaggedBatch(
+        token_ids=np.asarray(token_ids, dtype=np.int64),
+        positions=np.concatenate(positions),
+        row_starts=np.asarray(starts, dtype=np.int32),
+        block_tables=_block_tables(step.rows),
+        logit_indices=np.asarray(logit_indices, dtype=np.int64),
+    )
+
+
+def _block_tables(rows: SequenceOf[Row]) -> npt.NDArray[np.int32]:
+    tables = np.zeros((len(rows), max(len(row.sequence.blocks) for row in rows)), dtype=np.int32)
+    for table, row in zip(tables, rows, strict=True):
+        table[: len(row.sequence.blocks)] = row.sequence.blocks
+    return tables
+
+
+def verify_rows(step: Step, indices: SequenceOf[int]) -> VerifyRows:
+    """The proposals of the rows named by `indices`, as the verification kernel takes them."""
+    proposed = [step.proposed(index) for index in indices]
+    return VerifyRows(
+        logit_starts=np.asarray(list(accumulate((len(ids) + 1 for ids in proposed), initial=0)), dtype=np.int32),
+        proposed=np.asarray([token for ids in proposed for token in ids], dtype=np.int32),
+        first_position=np.asarray([step.rows[index].sequence.length for index in indices], dtype=np.int64),
+    )
+
+
+def sampling_rows(step: Step, indices: SequenceOf[int]) -> SamplingRows:
+    """Sampling parameters of the rows named by `indices`."""
+    sequences = [step.rows[index].sequence for index in indices]
+    params = [sequence.sampling for sequence in sequences]
+    return SamplingRows(
+        temperature=np.asarray([p.temperature for p in params], dtype=np.float64),
+        top_k=np.asarray([p.top_k for p in params], dtype=np.int32),
+        top_p=np.asarray([p.top_p for p in params], dtype=np.float64),
+        min_p=np.asarray([p.min_p for p in params], dtype=np.float64),
+        seed=np.asarray([sequence.seed for sequence in sequences], dtype=np.uint64),
+    )

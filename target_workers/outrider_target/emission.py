@@ -1,0 +1,14 @@
+"""What the target says of one row of a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """How many proposed ids of a row are accepted, and the ids that the target emits (one more than accepted)."""
+
+    row: int
+    accepted: int
+    token_ids: tuple[int, ...]

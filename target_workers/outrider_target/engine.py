@@ -1,0 +1,284 @@
+"""The engine of one target: takes requests in, runs rounds, shows what was committed, frees what ended.
+
+`submit` and `cancel` may be called from any thread; `step` belongs to one thread. Knows nothing of gRPC or asyncio.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass
+
+from outrider_runtime.clock import Clock
+from outrider_runtime.errors import EngineFailed, InvalidRequest, OutriderError, Overloaded
+from outrider_target.block_pool import BlockPool, root_key
+from outrider_target.cache_budget import blocks_in_budget
+from outrider_target.commitment import Commitment, End
+from outrider_target.drafting.speculator import Speculator
+from outrider_target.engine_metrics import EngineMetrics
+from outrider_target.forward import Forward
+from outrider_target.output_text import Decoder, OutputText
+from outrider_target.round import Round
+from outrider_target.scheduler import Scheduler
+from outrider_target.sequence import Sequence
+from outrider_target.sequence_drafting import SequenceDrafting
+from outrider_target.sequence_statistics import SequenceStatistics
+from outrider_target.settings import TargetSettings
+from outrider_target.sink import Delivery, Sink, deliver
+from outrider_wire.drafting import CloseOutcome
+from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What the engine must know of a model besides its forward pass."""
+
+    eos_token_ids: frozenset[int]
+    new_decoder: Callable[[], Decoder]
+    weight_version: str
+    """Names the weights: cache blocks are never shared across versions."""
+
+
+class Engine:
+    """Runs requests on one forward pass.
+
+    Args:
+        settings: bounds of this target.
+        forward: the model; the engine allocates its cache.
+        speculator: draft sessions.
+        facts: what must be known of the model besides its forward pass.
+        depth: proposed tokens per round at most; 0 turns speculation off.
+        clock: monotonic time.
+        metrics: counters.
+        deliver_all: hands the pieces of a step to their sinks; called once a step.
+
+    Raises:
+        InvalidConfig: the cache budget does not hold one request of the greatest length.
+    """
+
+    def __init__(
+        self,
+        settings: TargetSettings,
+        forward: Forward,
+        speculator: Speculator,
+        facts: ModelFacts,
+        depth: int,
+        clock: Clock,
+        metrics: EngineMetrics,
+        deliver_all: Callable[[SequenceOf[Delivery]], None] = deliver,
+    ) -> None:
+        self.depth = depth
+        self._settings = settings
+        self._facts = facts
+        self._clock = clock
+        self._metrics = metrics
+        self._deliver_all = deliver_all
+        self._pool = BlockPool(blocks_in_budget(settings, forward.cache_shape))
+        forward.allocate_cache(self._pool.num_blocks)
+        self._scheduler = Scheduler(settings, self._pool, forward.cache_shape.block_size)
+        self._drafting = SequenceDrafting(speculator)
+        self._round = Round(self._scheduler, forward, self._drafting, facts.eos_token_ids, clock, metrics)
+        self._lock = threading.Condition()
+        self._arrivals: list[_Live] = []
+        self._cancelled: set[int] = set()
+        self._live: dict[int, _Live] = {}
+        self._deliveries: list[Delivery] = []
+        self._last_key = 0
+        self._failure: EngineFailed | None = None
+
+    # any thread
+
+    def submit(self, request: GenerationRequest, seed: int, sink: Sink) -> int:
+        """Queue a validated request of token ids. Returns the key for `cancel`.
+
+        Raises:
+            Overloaded: too many requests wait already.
+            InvalidRequest: nothing is left to generate.
+            EngineFailed: the engine has stopped for good.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            if len(self._arrivals) + len(self._scheduler.waiting) >= self._settings.max_waiting + self._free_rows():
+                raise Overloaded(f"{self._settings.max_waiting} requests wait already")
+            self._last_key += 1
+            live = _Live(self._new_sequence(self._last_key, request, seed), sink)
+            self._arrivals.append(live)
+            self._lock.notify()
+            return live.sequence.key
+
+    def cancel(self, key: int) -> None:
+        """Free all that a request holds before the next step. Its sink hears nothing more. Unknown keys are ignored."""
+        with self._lock:
+            self._cancelled.add(key)
+            self._lock.notify()
+
+    def wait_for_work(self, timeout_s: float) -> None:
+        """Return when there is something to do, or after `timeout_s`."""
+        with self._lock:
+            self._lock.wait_for(lambda: self.has_work, timeout_s)
+
+    def wake(self) -> None:
+        """Let `wait_for_work` return now if there is work, and re-check its caller's conditions."""
+        with self._lock:
+            self._lock.notify_all()
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a step would do anything."""
+        return bool(self._arrivals or self._cancelled or self._scheduler.has_work)
+
+    @property
+    def num_running(self) -> int:
+        """Requests that take part in steps."""
+        return len(self._scheduler.running)
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that wait for room."""
+        return len(self._scheduler.waiting) + len(self._arrivals)
+
+    @property
+    def kv_usage(self) -> float:
+        """Share of cache blocks in use, in [0, 1]."""
+        return self._pool.usage
+
+    def _free_rows(self) -> int:
+        return max(0, self._settings.max_num_seqs - len(self._scheduler.running))
+
+    def _new_sequence(self, key: int, request: GenerationRequest, seed: int) -> Sequence:
+        prompt = request.prompt_token_ids
+        assert prompt is not None, "requests reach the engine as token ids"
+        room = self._settings.max_model_len - len(prompt)
+        max_tokens = room if request.sampling.max_tokens is None else min(room, request.sampling.max_tokens)
+        if len(request.committed_token_ids) >= max_tokens:
+            raise InvalidRequest(
+                "committed_token_ids", len(request.committed_token_ids), f"fewer than {max_tokens} ids"
+            )
+        sampling = request.sampling
+        sequence = Sequence(
+            key=key,
+            request=request,
+            seed=seed,
+            token_ids=[*prompt, *request.committed_token_ids],
+            prompt_length=len(prompt),
+            max_length=len(prompt) + max_tokens,
+            text=OutputText(self._facts.new_decoder(), sampling.stop, sampling.include_stop_str_in_output),
+            root=root_key(self._facts.weight_version, request.tenant),
+            statistics=SequenceStatistics(self._clock.now_s(), sequence_depth(request, self.depth)),
+        )
+        sequence.text.push(request.committed_token_ids)
+        sequence.text.take()  # another replica has shown it
+        return sequence
+
+    # engine thread
+
+    def step(self) -> bool:
+        """Take in what arrived, run one round, show its commitments. Returns whether there was anything to do."""
+        self._take_in()
+        worked = self._scheduler.has_work
+        if worked:
+            result = self._round.run(self.depth)
+            for commitment in result.commitments:
+                self._show(commitment)
+            for sequence in result.failed:
+                self._give_up(sequence, EngineFailed("the model gave logits that are not numbers for this request"))
+        self._metrics.observe_state(self._scheduler, self._pool.usage, len(self._arrivals), self.depth)
+        self._flush()
+        return worked
+
+    def fail(self, cause: BaseException) -> None:
+        """End every request with an error; nothing is accepted afterwards."""
+        failure = EngineFailed(f"the engine stopped: {type(cause).__name__}")
+        with self._lock:
+            self._failure = failure
+            arrivals, self._arrivals = self._arrivals, []
+        for live in arrivals:
+            self._deliveries.append(Delivery(live.sink, failure))
+        for live in list(self._live.values()):
+            self._give_up(live.sequence, failure)
+        self._flush()
+
+    def _take_in(self) -> None:
+        with self._lock:
+            arrivals, self._arrivals = self._arrivals, []
+            cancelled, self._cancelled = self._cancelled, set()
+        for live in arrivals:
+            if live.sequence.key not in cancelled:
+                self._live[live.sequence.key] = live
+                self._scheduler.add(live.sequence)
+        for key in cancelled:
+            live_or_none = self._live.get(key)
+            if live_or_none is not None:
+                self._end(live_or_none.sequence, CloseOutcome.ABORTED)
+
+    def _show(self, commitment: Commitment) -> None:
+        """Turn a commitment into a piece of the answer. A request whose text cannot be made fails alone."""
+        sequence = commitment.sequence
+        sink = self._live[sequence.key].sink
+        try:
+            text = self._text_of(commitment)
+        except Exception:
+            _LOG.exception("request %s: its text could not be made", sequence.request.request_id)
+            self._give_up(sequence, EngineFailed("the text of this answer could not be made"))
+            return
+        finished = None if commitment.end is None else _finished(sequence, commitment.end)
+        delta = GenerationDelta(token_ids=commitment.token_ids, text=text, finished=finished)
+        self._deliveries.append(Delivery(sink, delta))
+        if finished is not None:
+            self._end(sequence, CloseOutcome.FINISHED)
+
+    def _text_of(self, commitment: Commitment) -> str:
+        text = commitment.sequence.text
+        if commitment.text_token_ids:
+            text.push(commitment.text_token_ids)
+        if commitment.end is not None:
+            text.finish()
+        return text.take()
+
+    def _give_up(self, sequence: Sequence, error: OutriderError) -> None:
+        self._deliveries.append(Delivery(self._live[sequence.key].sink, error))
+        self._end(sequence, CloseOutcome.ABORTED)
+
+    def _end(self, sequence: Sequence, outcome: CloseOutcome) -> None:
+        self._scheduler.remove(sequence)
+        self._drafting.close(sequence, outcome)
+        del self._live[sequence.key]
+
+    def _flush(self) -> None:
+        deliveries, self._deliveries = self._deliveries, []
+        if deliveries:
+            self._deliver_all(deliveries)
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    sequence: Sequence
+    sink: Sink
+
+
+def sequence_depth(request: GenerationRequest, depth: int) -> int:
+    """The depth that a request is configured with: the engine's, bounded by the request's own."""
+    wanted = request.speculation.max_depth
+    return depth if wanted is None else min(depth, wanted)
+
+
+def _finished(sequence: Sequence, end: End) -> Finished:
+    statistics = sequence.statistics
+    return Finished(
+        reason=end.reason,
+        seed=sequence.seed,
+        prompt_tokens=sequence.prompt_length,
+        completion_tokens=sequence.output_length,
+        cached_tokens=sequence.cached_tokens,
+        stop_token_id=end.stop_token_id,
+        stop_string=end.stop_string,
+        speculation=statistics.summary(),
+        queue_time_us=statistics.queue_time_us,
+        time_to_first_token_us=statistics.time_to_first_token_us,
+        generation_time_us=statistics.generation_time_us,
+    )

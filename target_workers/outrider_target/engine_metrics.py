@@ -1,0 +1,100 @@
+"""Counters of one engine, under vLLM's names where vLLM has one and under ours where it has not.
+
+Rates are left to the reader of the counters:
+
+    draft acceptance rate      rate(vllm:spec_decode_num_accepted_tokens_total) / rate(vllm:spec_decode_num_draft_tokens_total)
+    mean acceptance length     1 + rate(vllm:spec_decode_num_accepted_tokens_total) / rate(vllm:spec_decode_num_drafts_total)
+    acceptance at position i   rate(vllm:spec_decode_num_accepted_tokens_per_pos_total{position="i"})
+                               / rate(vllm:spec_decode_num_drafts_total)
+    share of fallback steps    rate(outrider_fallback_steps_total) / rate(outrider_engine_rows_total)
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from outrider_target.batch import Step
+from outrider_target.commitment import Commitment
+from outrider_target.scheduler import Scheduler
+
+_STEP_BUCKETS_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5)
+_WAIT_BUCKETS_S = (0.0, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+
+
+class EngineMetrics:
+    """Metrics of one engine, registered in `registry`. Updated from the engine's thread only."""
+
+    def __init__(self, registry: CollectorRegistry, model: str) -> None:
+        labels = {"model_name": model}
+
+        def counter(name: str, text: str, *extra: str) -> Counter:
+            return Counter(name, text, ("model_name", *extra), registry=registry)
+
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(name, text, ("model_name",), registry=registry).labels(**labels)
+
+        def histogram(name: str, text: str, buckets: SequenceOf[float]) -> Histogram:
+            return Histogram(name, text, ("model_name",), registry=registry, buckets=buckets).labels(**labels)
+
+        self._model = model
+        self._drafts = counter("vllm:spec_decode_num_drafts", "Proposals verified.").labels(**labels)
+        self._draft_tokens = counter("vllm:spec_decode_num_draft_tokens", "Proposed tokens verified.").labels(**labels)
+        self._accepted = counter("vllm:spec_decode_num_accepted_tokens", "Proposed tokens accepted.").labels(**labels)
+        self._accepted_at = counter(
+            "vllm:spec_decode_num_accepted_tokens_per_pos", "Proposed tokens accepted, by position.", "position"
+        )
+        self._pool_drafted = counter("outrider_draft_tokens", "Proposed tokens verified, by pool.", "pool")
+        self._pool_accepted = counter("outrider_accepted_tokens", "Proposed tokens accepted, by pool.", "pool")
+        self._fallback = counter(
+            "outrider_fallback_steps", "Rows that wanted a draft and had no usable one: plain decode steps."
+        ).labels(**labels)
+        self._rows = counter("outrider_engine_rows", "Rows of all steps.").labels(**labels)
+        self._tokens = counter("outrider_committed_tokens", "Tokens committed.").labels(**labels)
+        self._preemptions = counter("vllm:num_preemptions", "Sequences that gave up their cache blocks.").labels(
+            **labels
+        )
+        self._queried = counter("vllm:prefix_cache_queries", "Tokens looked up in the prefix cache.").labels(**labels)
+        self._hits = counter("vllm:prefix_cache_hits", "Tokens found in the prefix cache.").labels(**labels)
+        self._running = gauge("vllm:num_requests_running", "Requests that take part in steps.")
+        self._waiting = gauge("vllm:num_requests_waiting", "Requests that wait for room.")
+        self._kv_usage = gauge("vllm:kv_cache_usage_perc", "Share of cache blocks in use, 1 is all.")
+        self._depth = gauge("outrider_speculation_depth", "Proposed tokens per round now.")
+        self._step_s = histogram("outrider_engine_step_seconds", "Forward pass and verification.", _STEP_BUCKETS_S)
+        self._wait_s = histogram("outrider_draft_wait_seconds", "Waiting for drafts, by step.", _WAIT_BUCKETS_S)
+
+    def observe_wait(self, waited_s: float) -> None:
+        """A step waited this long for drafts."""
+        self._wait_s.observe(waited_s)
+
+    def observe_step(self, step: Step, commitments: SequenceOf[Commitment], step_s: float) -> None:
+        """A step was made."""
+        self._step_s.observe(step_s)
+        self._rows.inc(len(step.rows))
+        self._tokens.inc(sum(len(commitment.token_ids) for commitment in commitments))
+        self._fallback.inc(sum(bool(row.depth) and not step.proposed(i) for i, row in enumerate(step.rows)))
+        for commitment in commitments:
+            if commitment.verdict is not None:
+                verdict = commitment.verdict
+                self._observe_verdict(verdict.pool, verdict.proposed, verdict.accepted)
+
+    def _observe_verdict(self, pool: str, proposed: int, accepted: int) -> None:
+        self._drafts.inc()
+        self._draft_tokens.inc(proposed)
+        self._accepted.inc(accepted)
+        self._pool_drafted.labels(model_name=self._model, pool=pool).inc(proposed)
+        self._pool_accepted.labels(model_name=self._model, pool=pool).inc(accepted)
+        for position in range(accepted):
+            self._accepted_at.labels(model_name=self._model, position=str(position)).inc()
+
+    def observe_state(self, scheduler: Scheduler, kv_usage: float, queued: int, depth: int) -> None:
+        """Where the engine stands after a step."""
+        self._running.set(len(scheduler.running))
+        self._waiting.set(len(scheduler.waiting) + queued)
+        self._kv_usage.set(kv_usage)
+        self._depth.set(depth)
+        counts = scheduler.take_counts()
+        self._preemptions.inc(counts.preemptions)
+        self._queried.inc(counts.prefix_queried_tokens)
+        self._hits.inc(counts.prefix_hit_tokens)

@@ -1,0 +1,94 @@
+"""Drafting as sequences need it: sessions opened once, proposals asked for, commitments handed on, sessions closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+
+from outrider_target.commitment import Commitment
+from outrider_target.drafting.speculator import (
+    Ask,
+    Collected,
+    CommittedRow,
+    SessionSpec,
+    Speculator,
+    Verdict,
+)
+from outrider_target.scheduler import Row
+from outrider_target.sequence import Sequence
+from outrider_wire.drafting import CloseOutcome
+
+
+class SequenceDrafting:
+    """Keeps the draft sessions of all sequences in step with what is committed.
+
+    Every session gets every commitment, also while no proposal is wanted, so that its state never goes stale.
+    """
+
+    def __init__(self, speculator: Speculator) -> None:
+        self._speculator = speculator
+
+    def open(self, rows: SequenceOf[Row], depth: int) -> None:
+        """Open sessions for sequences that may speculate and have none."""
+        for row in rows:
+            sequence = row.sequence
+            if not sequence.session_open and sequence.depth_limit(depth) > 0:
+                sequence.session_open = True
+                self._speculator.open(_session_spec(sequence, depth))
+
+    def collect(self, rows: SequenceOf[Row], step_time_s: float) -> Collected:
+        """The best usable proposal of every row that has a depth; waits only as long as that pays."""
+        asks = [Ask(row.sequence.key, row.sequence.length, row.depth) for row in rows if row.depth]
+        if not asks:
+            return Collected()
+        collected = self._speculator.collect(asks, step_time_s)
+        for row in rows:
+            if row.depth:
+                statistics = row.sequence.statistics
+                statistics.draft_wait_s += collected.waited_s
+                statistics.fallback_steps += row.sequence.key not in collected.proposals
+        return collected
+
+    def hand_on(self, commitments: SequenceOf[Commitment], depth: int) -> None:
+        """Send what a round committed to the draft workers, with each sequence's next depth and how proposals fared."""
+        committed: list[CommittedRow] = []
+        verdicts: list[Verdict] = []
+        for commitment in commitments:
+            sequence = commitment.sequence
+            if commitment.verdict is not None:
+                verdict = commitment.verdict
+                sequence.statistics.note_round(verdict.pool, verdict.proposed, verdict.accepted)
+                verdicts.append(verdict)
+            if sequence.session_open:
+                committed.append(
+                    CommittedRow(
+                        key=sequence.key,
+                        base_length=sequence.length - len(commitment.token_ids),
+                        delta=commitment.token_ids,
+                        next_depth=0 if commitment.end else sequence.depth_limit(depth),
+                    )
+                )
+                sequence.drafting = True
+        if committed:
+            self._speculator.commit(committed)
+        if verdicts:
+            self._speculator.judge(verdicts)
+
+    def close(self, sequence: Sequence, outcome: CloseOutcome) -> None:
+        """Free the sessions of a sequence, if it has any."""
+        if sequence.session_open:
+            sequence.session_open = False
+            sequence.drafting = False
+            self._speculator.close(sequence.key, outcome)
+
+
+def _session_spec(sequence: Sequence, depth: int) -> SessionSpec:
+    options = sequence.request.speculation
+    return SessionSpec(
+        key=sequence.key,
+        token_ids=tuple(sequence.token_ids),
+        prompt_length=sequence.prompt_length,
+        sampling=sequence.sampling,
+        depth_cap=depth if options.max_depth is None else min(depth, options.max_depth),
+        pool=options.pool,
+        tenant=sequence.request.tenant,
+    )

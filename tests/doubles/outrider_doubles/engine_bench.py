@@ -1,0 +1,132 @@
+"""An engine over the toy forward, stepped by hand, and what each request must give according to the toy's law."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+from outrider_kernels.reference import sample_reference
+from prometheus_client import CollectorRegistry
+
+from outrider_doubles.toy_forward import ToyForward
+from outrider_runtime.clock import ManualClock
+from outrider_runtime.errors import OutriderError
+from outrider_target.drafting.speculator import Speculator
+from outrider_target.drafting.without_drafts import WithoutDrafts
+from outrider_target.engine import Engine, ModelFacts
+from outrider_target.engine_metrics import EngineMetrics
+from outrider_target.settings import TargetSettings
+from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest
+from outrider_wire.sampling import SamplingParams
+
+EOS = 1
+VOCAB_SIZE = 40
+
+
+class LetterDecoder:
+    """Every id is one character, so that text and ids can be compared by eye."""
+
+    def push(self, token_ids: Sequence[int]) -> str:
+        """One character per id."""
+        return "".join(letter(token) for token in token_ids)
+
+    def flush(self) -> str:
+        """Nothing is ever held back."""
+        return ""
+
+
+def letter(token: int) -> str:
+    """The character of an id."""
+    return chr(ord("A") + token)
+
+
+@dataclass
+class Collector:
+    """A sink that keeps one answer."""
+
+    token_ids: list[int] = field(default_factory=list)
+    text: str = ""
+    finished: Finished | None = None
+    error: OutriderError | None = None
+
+    def put(self, delta: GenerationDelta) -> None:
+        """Keep a piece; none may follow the last one."""
+        assert self.finished is None and self.error is None
+        self.token_ids += delta.token_ids
+        self.text += delta.text
+        self.finished = delta.finished
+
+    def fail(self, error: OutriderError) -> None:
+        """Keep the failure."""
+        assert self.finished is None and self.error is None
+        self.error = error
+
+
+class EngineBench:
+    """An engine with everything around it in reach of a test."""
+
+    def __init__(
+        self,
+        settings: TargetSettings,
+        speculator: Speculator | None = None,
+        depth: int = 0,
+        forward: ToyForward | None = None,
+    ) -> None:
+        self.forward = forward or ToyForward(VOCAB_SIZE)
+        self.registry = CollectorRegistry()
+        self.engine = Engine(
+            settings,
+            self.forward,
+            speculator or WithoutDrafts(),
+            ModelFacts(frozenset({EOS}), LetterDecoder, "toy"),
+            depth,
+            ManualClock(),
+            EngineMetrics(self.registry, "toy"),
+        )
+
+    def submit(self, request: GenerationRequest, seed: int) -> Collector:
+        """Queue a request and return where its answer will be."""
+        collector = Collector()
+        self.engine.submit(request, seed, collector)
+        return collector
+
+    def run(self, max_steps: int = 10_000) -> None:
+        """Step until nothing is left to do."""
+        for _ in range(max_steps):
+            if not self.engine.step():
+                return
+        raise AssertionError(f"still work after {max_steps} steps")
+
+    def metric(self, name: str) -> float:
+        """Value of a counter or gauge of this engine."""
+        value = self.registry.get_sample_value(name, {"model_name": "toy"})
+        assert value is not None, name
+        return value
+
+
+def toy_settings(**changes: object) -> TargetSettings:
+    """Small bounds: blocks run out and prompts are chunked within a few requests. `blocks` sets the cache size."""
+    blocks = int(str(changes.pop("blocks", 64)))
+    values = {
+        "max_num_seqs": 8,
+        "max_num_batched_tokens": 32,
+        "max_model_len": 128,
+        "kv_cache_memory_bytes": blocks * 128,
+    }
+    return TargetSettings.model_construct(**{**TargetSettings().model_dump(), **values, **changes})
+
+
+def expected_ids(
+    forward: ToyForward, prompt: Sequence[int], sampling: SamplingParams, seed: int, count: int
+) -> list[int]:
+    """Ids that plain one-by-one decoding gives, stop conditions aside."""
+    ids = list(prompt)
+    for position in range(len(prompt), len(prompt) + count):
+        logits = torch.from_numpy(forward.law(ids))
+        ids.append(
+            sample_reference(
+                logits, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, seed, position
+            )
+        )
+    return ids[len(prompt) :]
