@@ -20,7 +20,7 @@ TOKENS = {"bos_token": "<s>", "eos_token": "</s>"}
 TEMPLATES = {
     "loop and condition": CHAT_TEMPLATE,
     "special tokens by name": "{{ bos_token }}{% for m in messages %}{{ m.content + eos_token }}{% endfor %}",
-    "block trimming": "{% for m in messages %}\n    {%- if m.role == 'user' %}\nU: {{ m.content }}\n{% endif %}{% endfor %}",
+    "block trimming": "{% for m in messages %}\n  {%- if m.role %}\nU: {{ m.content }}\n{% endif %}{% endfor %}",
     "namespace": "{% set ns = namespace(n=0) %}{% for m in messages %}{% set ns.n = ns.n + 1 %}{% endfor %}{{ ns.n }}",
     "tojson keeps html characters": "{{ messages | tojson }}{{ {'b': '<é>', 'a': [1]} | tojson(indent=2) }}",
     "loop controls": "{% for m in messages %}{{ m.content }}{% if loop.index == 2 %}{% break %}{% endif %}{% endfor %}",

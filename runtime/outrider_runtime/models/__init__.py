@@ -1,0 +1,1 @@
+"""Model folders: where they come from, whether we load them, and loading. Only `loading` imports torch."""

@@ -1,0 +1,58 @@
+"""Loads a checked model folder with transformers: safetensors only, no code from the folder, no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from outrider_runtime.errors import ModelRefused, shorten
+from outrider_runtime.models.checks import check_model_folder
+
+ModelDtype = Literal["float32", "bfloat16"]
+
+
+def load_causal_lm(folder: Path, dtype: ModelDtype) -> PreTrainedModel:
+    """A model on the CPU, in evaluation mode, with weights converted to `dtype`.
+
+    Raises:
+        ModelRefused: the folder fails `check_model_folder`, its architecture is no causal language model that
+            transformers knows, or its weights do not fit its configuration.
+    """
+    check_model_folder(folder)
+    config = _read_config(folder)
+    model, report = _load(folder, config, getattr(torch, dtype))
+    for kind in ("missing_keys", "mismatched_keys"):
+        if report[kind]:
+            # transformers would fill them with random numbers and go on
+            raise ModelRefused(f"{folder}: weights with {kind.replace('_', ' ')}: {shorten(sorted(report[kind]))}")
+    return model.eval().requires_grad_(False)
+
+
+def _read_config(folder: Path) -> Any:
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (ValueError, KeyError, OSError, TypeError) as error:
+        raise ModelRefused(f"{folder / 'config.json'}: {error}") from error
+    if config.model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
+        raise ModelRefused(f"{folder / 'config.json'}: model_type {config.model_type!r} is no causal language model")
+    return config
+
+
+def _load(folder: Path, config: Any, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
+    try:
+        model, report = AutoModelForCausalLM.from_pretrained(
+            folder,
+            config=config,
+            dtype=dtype,
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    except (ValueError, OSError, RuntimeError) as error:
+        raise ModelRefused(f"{folder}: cannot be loaded: {error}") from error
+    return model, report

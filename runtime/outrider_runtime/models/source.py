@@ -1,0 +1,73 @@
+"""From what a user calls a model to a folder that holds it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from huggingface_hub import snapshot_download
+from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
+
+from outrider_runtime.errors import ModelRefused
+from outrider_runtime.models.checks import check_model_folder
+from outrider_runtime.models.demo import DEMO_SOURCE, demo_folder, ensure_demo_model
+from outrider_runtime.models.progress import ProgressReporter, SilentProgress
+
+_WANTED_FILES = ["*.safetensors", "*.json", "*.jinja"]
+_UNWANTED_FILES = ["*/*"]
+"""Other formats of the same weights lie in sub-folders."""
+
+
+def resolve_source(
+    source: str,
+    revision: str | None = None,
+    cache_dir: str | Path | None = None,
+    offline: bool = False,
+    progress: ProgressReporter | None = None,
+) -> Path:
+    """The checked folder of a model.
+
+    Args:
+        source: ``demo`` for the embedded model, an existing folder, or a hub id such as ``org/name``.
+        revision: branch, tag or commit on the hub, the same for all files.
+        cache_dir: where converted and downloaded models are kept; None takes the user's cache folders.
+        offline: use only what is already on this machine. The hub's own offline switch is honoured in any case.
+        progress: told about downloads and conversion.
+
+    Raises:
+        ModelRefused: there is no such model, it cannot be had, or it is one that we do not load.
+    """
+    progress = progress or SilentProgress()
+    if source == DEMO_SOURCE:
+        folder = demo_folder(cache_dir) if offline else ensure_demo_model(cache_dir, progress)
+    elif Path(source).is_dir():
+        folder = Path(source).resolve()
+    elif source.startswith((".", "/", "~")):
+        raise ModelRefused(f"{source}: no such folder")
+    else:
+        folder = _from_hub(source, revision, cache_dir, offline, progress)
+    check_model_folder(folder)
+    return folder
+
+
+def _from_hub(
+    source: str, revision: str | None, cache_dir: str | Path | None, offline: bool, progress: ProgressReporter
+) -> Path:
+    progress.stage(f"Fetching {source} from the hub")
+    try:
+        folder = snapshot_download(
+            source,
+            revision=revision,
+            cache_dir=None if cache_dir is None else Path(cache_dir) / "hub",
+            local_files_only=offline,
+            allow_patterns=_WANTED_FILES,
+            ignore_patterns=_UNWANTED_FILES,
+        )
+    except HFValidationError as error:
+        raise ModelRefused(f"{source}: neither a folder nor a hub id: {error}") from error
+    except (LocalEntryNotFoundError, OfflineModeIsEnabled) as error:
+        raise ModelRefused(f"{source}: not on this machine, and the hub cannot be asked: {error}") from error
+    except (HfHubHTTPError, OSError) as error:
+        raise ModelRefused(f"{source}: cannot be fetched from the hub: {error}") from error
+    finally:
+        progress.close()
+    return Path(folder)
