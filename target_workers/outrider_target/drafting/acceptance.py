@@ -1,0 +1,60 @@
+"""Running acceptance by pool and position: which pool's proposal is best, and what a missing one would be worth."""
+
+from __future__ import annotations
+
+from outrider_wire.drafting import MAX_CHAIN_TOKENS
+
+_PRIOR_ACCEPTANCE = 0.6
+_PRIOR_WEIGHT = 4.0
+"""Observations that the prior counts for, so that a new pool is neither adored nor despised."""
+
+
+class Acceptance:
+    """Decayed share of accepted ids at each position, given that all before it were accepted.
+
+    Confidences of different pools are not comparable, so that proposals are compared by these shares alone.
+
+    Args:
+        memory_rounds: observations of a position after which an older one has lost 63 % of its weight.
+    """
+
+    def __init__(self, memory_rounds: int) -> None:
+        self._keep = 1.0 - 1.0 / memory_rounds if memory_rounds > 1 else 0.0
+        self._pools: dict[str, list[_Position]] = {}
+
+    def observe(self, pool: str, proposed: int, accepted: int) -> None:
+        """Learn that the first `accepted` of `proposed` ids were accepted; ids after the first rejected say nothing."""
+        positions = self._positions(pool)
+        for index in range(min(accepted + 1, proposed, MAX_CHAIN_TOKENS)):
+            positions[index].observe(index < accepted, self._keep)
+
+    def expected_accepted(self, pool: str, length: int) -> float:
+        """Expected number of accepted ids in a proposal of `length` ids from `pool`."""
+        survival = total = 1.0
+        for position in self._positions(pool)[:length]:
+            survival *= position.share
+            total += survival
+        return total - 1.0
+
+    def _positions(self, pool: str) -> list[_Position]:
+        if pool not in self._pools:
+            self._pools[pool] = [_Position() for _ in range(MAX_CHAIN_TOKENS)]
+        return self._pools[pool]
+
+
+class _Position:
+    """Decayed counts at one position."""
+
+    __slots__ = ("_accepted", "_seen")
+
+    def __init__(self) -> None:
+        self._seen = 0.0
+        self._accepted = 0.0
+
+    def observe(self, accepted: bool, keep: float) -> None:
+        self._seen = keep * self._seen + 1.0
+        self._accepted = keep * self._accepted + accepted
+
+    @property
+    def share(self) -> float:
+        return (self._accepted + _PRIOR_WEIGHT * _PRIOR_ACCEPTANCE) / (self._seen + _PRIOR_WEIGHT)

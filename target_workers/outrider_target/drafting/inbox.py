@@ -1,0 +1,120 @@
+"""What a draft worker proposed for one session: checked, kept while usable, dropped with a reason otherwise.
+
+Chains are remote and untrusted. What leaves this file is in range and continues exactly the committed ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from outrider_wire.drafting import MAX_CHAIN_TOKENS, Chain
+
+
+class DropReason(Enum):
+    """Why a proposal was not used."""
+
+    LATE = "late"
+    """It arrived when committed ids had already passed it or left its path, or after a newer one."""
+    STALE = "stale"
+    """It belongs to an earlier epoch."""
+    OVERTAKEN = "overtaken"
+    """It arrived in time, but ids were committed past it or off its path before it was used."""
+    OUTBID = "outbid"
+    """Another pool's proposal was better."""
+    MALFORMED = "malformed"
+    """Ids or confidences out of range, too many, never asked for, or other ids under a key already seen."""
+    UNKNOWN_SESSION = "unknown_session"
+    """The session ended, never existed, or lives on another worker."""
+    DUPLICATE = "duplicate"
+    """The same proposal arrived before."""
+
+
+def continuation(ids: Sequence[int], committed_length: int, chain: Chain) -> tuple[int, ...]:
+    """Proposed ids that follow `ids[:committed_length]`; empty if the chain does not fit or nothing of it is left."""
+    overtaken = committed_length - chain.base_length
+    if overtaken < 0 or tuple(ids[chain.base_length : committed_length]) != chain.token_ids[:overtaken]:
+        return ()
+    return chain.token_ids[overtaken:]
+
+
+def is_well_formed(chain: Chain, vocab_size: int, sent_length: int, depth_cap: int) -> bool:
+    """Whether a chain is what an honest worker could have sent.
+
+    Args:
+        chain: the proposal.
+        vocab_size: ids must lie in [0, vocab_size).
+        sent_length: committed ids that the worker has been told of; it cannot continue more.
+        depth_cap: longest proposal that the session allows.
+    """
+    ids, confidences = chain.token_ids, chain.confidences
+    return (
+        0 <= chain.base_length <= sent_length
+        and len(ids) <= min(depth_cap, MAX_CHAIN_TOKENS)
+        and all(0 <= token < vocab_size for token in ids)
+        and len(confidences) in (0, len(ids))
+        and all(0.0 <= confidence <= 1.0 for confidence in confidences)  # false for NaN
+    )
+
+
+def confident_prefix(chain: Chain, min_confidence: float) -> Chain:
+    """The chain up to its first id of lower confidence; confidences only ever truncate."""
+    for index, confidence in enumerate(chain.confidences):
+        if confidence < min_confidence:
+            return Chain(
+                chain.session,
+                chain.epoch,
+                chain.base_length,
+                chain.token_ids[:index],
+                chain.confidences[:index],
+            )
+    return chain
+
+
+class Inbox:
+    """Proposals of one epoch of one session: the freshest usable one, and the newest key for spotting replays."""
+
+    def __init__(self) -> None:
+        self._newest: Chain | None = None
+        self._held: Chain | None = None
+        self._used = False
+
+    @property
+    def answered_length(self) -> int | None:
+        """Base length of the newest chain, usable, empty or not; None before the first."""
+        return self._newest.base_length if self._newest is not None else None
+
+    def offer(self, chain: Chain, ids: Sequence[int]) -> DropReason | None:
+        """Take in a well-formed chain of the current epoch. Returns why it was dropped, or None if it is kept.
+
+        An empty chain is an answer, not a drop: the worker has nothing to propose.
+        """
+        newest = self._newest
+        if newest is not None and chain.base_length == newest.base_length:
+            return DropReason.DUPLICATE if chain == newest else DropReason.MALFORMED
+        if newest is not None and chain.base_length < newest.base_length:
+            return DropReason.LATE
+        self._newest = chain
+        if not chain.token_ids:
+            return None
+        if not continuation(ids, len(ids), chain):
+            return DropReason.LATE
+        self._held = chain
+        self._used = False
+        return None
+
+    def usable(self, ids: Sequence[int], committed_length: int) -> tuple[int, ...]:
+        """Proposed ids that continue `ids[:committed_length]`; empty if there are none."""
+        return continuation(ids, committed_length, self._held) if self._held is not None else ()
+
+    def mark_used(self) -> bool:
+        """The held proposal was considered for a round. True the first time."""
+        first, self._used = not self._used, True
+        return first
+
+    def discard_overtaken(self, ids: Sequence[int]) -> DropReason | None:
+        """Forget what newly committed `ids` made useless. A reason is returned for a proposal that was never used."""
+        if self._held is None or continuation(ids, len(ids), self._held):
+            return None
+        self._held = None
+        return None if self._used else DropReason.OVERTAKEN

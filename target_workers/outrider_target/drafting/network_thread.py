@@ -1,0 +1,36 @@
+"""An asyncio loop on a thread of its own, so that the engine's thread never runs or waits for the network."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+
+
+class NetworkThread:
+    """Runs callbacks and coroutines on its loop. After `stop`, callbacks are ignored."""
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
+        self._thread.start()
+
+    def post(self, callback: Callable[[], None]) -> None:
+        """Run `callback` on the loop soon. Returns at once."""
+        with self._lock:
+            if not self._stopped:
+                self._loop.call_soon_threadsafe(callback)
+
+    def stop(self, last: Coroutine[None, None, None]) -> None:
+        """Run `last`, then end the thread and wait for it."""
+        with self._lock:
+            already, self._stopped = self._stopped, True
+        if already:
+            last.close()
+            return
+        asyncio.run_coroutine_threadsafe(last, self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
