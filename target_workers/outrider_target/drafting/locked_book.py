@@ -109,16 +109,17 @@ class LockedBook:
 
     def _wait(self, asks: Sequence[Ask], started_s: float) -> None:
         deadline_s = self._settings.draft_deadline_ms / 1e3
+        expired = False
         while True:
             survey = self._selection.survey(asks)
             waited_s = self._clock.now_s() - started_s
             plan = plan_wait(survey.missing, survey.current_tokens, self._step_time_s, deadline_s)
             if not plan.keys:
                 return
-            if waited_s >= plan.limit_s:
+            if expired or waited_s >= plan.limit_s:
                 self._note_misses(sorted(plan.keys))
                 return
-            self._changed.wait(plan.limit_s - waited_s)
+            expired = not self._changed.wait(plan.limit_s - waited_s)
 
     def _note_misses(self, keys: Sequence[int]) -> None:
         for worker in self._book.workers_of(keys):
