@@ -51,6 +51,8 @@ def _load(folder: Path, config: Any, dtype: torch.dtype) -> tuple[Any, dict[str,
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=False,
+            # Both kinds of gaps are reported below, by name.
+            ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
     except (ValueError, OSError, RuntimeError) as error:
