@@ -1,0 +1,46 @@
+"""The documents name only what exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from outrider_doubles.repository import ROOT, documents, relative
+
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+QUOTED = re.compile(r"`([^`\s]+)`")
+FILE_ENDINGS = (".py", ".proto", ".md", ".toml", ".json")
+MAKE_TARGET = re.compile(r"`?make ([a-z-]+)`?")
+
+
+@pytest.mark.parametrize("page", documents(), ids=relative)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    targets = [target.split("#")[0] for target in LINK.findall(page.read_text("utf-8")) if "://" not in target]
+    assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", documents(), ids=relative)
+def test_every_file_named_by_a_page_exists(page: Path) -> None:
+    named = [name for name in QUOTED.findall(page.read_text("utf-8")) if "/" in name and name.endswith(FILE_ENDINGS)]
+    missing = [name for name in named if not _exists(name, page)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", documents(), ids=relative)
+def test_every_make_target_named_by_a_page_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    named = re.findall(r"`make ([a-z-]+)`", page.read_text("utf-8"))
+    named += re.findall(r"^make ([a-z-]+)", page.read_text("utf-8"), re.MULTILINE)
+    assert set(named) <= targets
+
+
+def test_the_architecture_page_names_every_package() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    packages = [relative(path.parent) for path in ROOT.glob("*/outrider_*/__init__.py")]
+    assert [package for package in packages if package not in text] == []
+
+
+def _exists(name: str, page: Path) -> bool:
+    """A file is named from the root of the repository, or from the page's own folder."""
+    return (ROOT / name).exists() or (page.parent / name).exists()

@@ -1,0 +1,46 @@
+"""Arrows point down only, and what must start fast and stay small never sees torch."""
+
+from __future__ import annotations
+
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from outrider_doubles.repository import ROOT
+
+SMALL_PACKAGES = {
+    "outrider_draft": "draft_workers/outrider_draft",
+    "outrider_cluster.gateway": "cluster/outrider_cluster/gateway",
+    "outrider_cluster.controller": "cluster/outrider_cluster/controller",
+    "outrider_cluster.config": "cluster/outrider_cluster/config",
+    "outrider_wire": "protos/outrider_wire",
+    "outrider_runtime.text": "runtime/outrider_runtime/text",
+}
+
+IMPORT_ALL = """
+import importlib, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(*sorted({"torch", "transformers"} & set(sys.modules)))
+"""
+
+
+def test_imports_follow_the_contracts() -> None:
+    done = _run([str(Path(sys.executable).parent / "lint-imports"), "--no-cache"])
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("package", SMALL_PACKAGES)
+def test_a_small_package_imports_neither_torch_nor_transformers(package: str) -> None:
+    folder = ROOT / SMALL_PACKAGES[package]
+    modules = [module.name for module in pkgutil.walk_packages([str(folder)], f"{package}.")]
+    names = [package, *(name for name in modules if not name.endswith("__main__"))]
+    done = _run([sys.executable, "-c", IMPORT_ALL, *names])
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == ""
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
