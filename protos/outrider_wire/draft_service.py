@@ -1,0 +1,55 @@
+"""DraftService as a draft worker serves it: frames in domain words in, frames in domain words out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Protocol, TypeAlias
+
+import grpc
+
+from outrider.v1 import draft_pb2 as pb
+from outrider.v1 import draft_pb2_grpc as pb_grpc
+from outrider_wire.draft_codec import speculate_response_from, verifier_frame_from
+from outrider_wire.drafting import DrafterFrame, VerifierFrame
+from outrider_wire.server import ServiceRegistration
+from outrider_wire.status import abort_with
+
+Context: TypeAlias = "grpc.aio.ServicerContext[pb.SpeculateRequest, pb.SpeculateResponse]"
+
+
+class DraftHandler(Protocol):
+    """What answers the frames of one verifier."""
+
+    def speculate(self, frames: AsyncIterator[VerifierFrame], peer: str) -> AsyncIterator[DrafterFrame]:
+        """Answer one stream until it ends. The generator is closed when the verifier goes away.
+
+        Raises:
+            Mismatch: the Hellos disagree.
+            OutriderError: any other reason to end the stream; it becomes the call's status.
+        """
+
+
+def draft_service(handler: DraftHandler) -> ServiceRegistration:
+    """DraftService over `handler`, ready for `start_server`."""
+    servicer = _Servicer(handler)
+    return ServiceRegistration(
+        pb.DESCRIPTOR.services_by_name["DraftService"].full_name,
+        lambda server: pb_grpc.add_DraftServiceServicer_to_server(servicer, server),
+    )
+
+
+class _Servicer(pb_grpc.DraftServiceServicer):
+    def __init__(self, handler: DraftHandler) -> None:
+        self._handler = handler
+
+    async def Speculate(
+        self, request_iterator: AsyncIterator[pb.SpeculateRequest], context: Context
+    ) -> AsyncIterator[pb.SpeculateResponse]:
+        frames = (verifier_frame_from(message) async for message in request_iterator)
+        try:
+            async with aclosing(self._handler.speculate(frames, context.peer())) as answers:  # type: ignore[type-var]
+                async for frame in answers:
+                    yield speculate_response_from(frame)
+        except Exception as error:
+            await abort_with(context, error)

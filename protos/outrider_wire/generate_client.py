@@ -1,0 +1,44 @@
+"""Calls GenerateService."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import TypeAlias
+
+import grpc
+
+from outrider.v1 import generate_pb2 as pb
+from outrider.v1 import generate_pb2_grpc as pb_grpc
+from outrider_wire.generate_codec import generate_request_from, generation_delta_from
+from outrider_wire.generation import GenerationDelta, GenerationRequest
+from outrider_wire.status import error_from_rpc
+
+Call: TypeAlias = "grpc.aio.UnaryStreamCall[pb.GenerateRequest, pb.GenerateResponse]"
+
+
+class GenerateClient:
+    """GenerateService over a channel that its owner opens and closes."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub = pb_grpc.GenerateServiceStub(channel)
+
+    async def generate(
+        self, request: GenerationRequest, timeout_s: float | None = None
+    ) -> AsyncGenerator[GenerationDelta, None]:
+        """Stream an answer. Closing the iterator cancels the call.
+
+        Args:
+            request: what to generate.
+            timeout_s: deadline of the whole call in seconds; None for none.
+
+        Raises:
+            OutriderError: as the server's status says.
+        """
+        call: Call = self._stub.Generate(generate_request_from(request), timeout=timeout_s)
+        try:
+            async for message in call:
+                yield generation_delta_from(message)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_rpc(error) from error
+        finally:
+            call.cancel()

@@ -1,0 +1,170 @@
+"""Requests and answers of GenerateService, between domain words and protobuf."""
+
+from __future__ import annotations
+
+from outrider.v1 import common_pb2 as common
+from outrider.v1 import generate_pb2 as pb
+from outrider_wire.generation import (
+    Finished,
+    FinishReason,
+    GenerationDelta,
+    GenerationRequest,
+    SpeculationStatistics,
+)
+from outrider_wire.sampling import SamplingParams, SpeculationOptions
+
+_REASON_TO_PB = {
+    FinishReason.STOP: pb.FINISH_REASON_STOP,
+    FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
+    FinishReason.ABORT: pb.FINISH_REASON_ABORT,
+}
+_REASON_FROM_PB = {value: reason for reason, value in _REASON_TO_PB.items()}
+
+
+def generate_request_from(request: GenerationRequest) -> pb.GenerateRequest:
+    """A request as it goes on the wire."""
+    message = pb.GenerateRequest(
+        request_id=request.request_id,
+        model=request.model,
+        sampling=_sampling_to(request.sampling),
+        speculation=common.SpeculationOptions(
+            max_depth=request.speculation.max_depth, pool=request.speculation.pool or ""
+        ),
+        tenant=request.tenant,
+    )
+    if request.prompt_text is not None:
+        message.text = request.prompt_text
+    if request.prompt_token_ids is not None:
+        message.token_ids.ids.extend(request.prompt_token_ids)
+        message.token_ids.SetInParent()
+    if request.committed_token_ids:
+        message.committed_token_ids.ids.extend(request.committed_token_ids)
+    return message
+
+
+def generation_request_from(message: pb.GenerateRequest) -> GenerationRequest:
+    """A request as it came off the wire; its values are not checked yet."""
+    prompt = message.WhichOneof("prompt")
+    return GenerationRequest(
+        request_id=message.request_id,
+        model=message.model,
+        prompt_text=message.text if prompt == "text" else None,
+        prompt_token_ids=tuple(message.token_ids.ids) if prompt == "token_ids" else None,
+        sampling=_sampling_from(message.sampling),
+        speculation=SpeculationOptions(
+            max_depth=message.speculation.max_depth if message.speculation.HasField("max_depth") else None,
+            pool=message.speculation.pool or None,
+        ),
+        tenant=message.tenant,
+        committed_token_ids=tuple(message.committed_token_ids.ids),
+    )
+
+
+def generate_response_from(delta: GenerationDelta) -> pb.GenerateResponse:
+    """A piece of an answer as it goes on the wire."""
+    finished = None if delta.finished is None else _finished_to(delta.finished)
+    return pb.GenerateResponse(index=delta.index, token_ids=delta.token_ids, text=delta.text, finished=finished)
+
+
+def generation_delta_from(message: pb.GenerateResponse) -> GenerationDelta:
+    """A piece of an answer as it came off the wire."""
+    return GenerationDelta(
+        index=message.index,
+        token_ids=tuple(message.token_ids),
+        text=message.text,
+        finished=_finished_from(message.finished) if message.HasField("finished") else None,
+    )
+
+
+def _sampling_to(params: SamplingParams) -> common.SamplingParams:
+    return common.SamplingParams(
+        temperature=params.temperature,
+        top_k=params.top_k,
+        top_p=params.top_p,
+        min_p=params.min_p,
+        seed=params.seed,
+        max_tokens=params.max_tokens,
+        ignore_eos=params.ignore_eos,
+        stop_token_ids=params.stop_token_ids,
+        stop=params.stop,
+        n=params.n,
+        include_stop_str_in_output=params.include_stop_str_in_output,
+    )
+
+
+def _sampling_from(message: common.SamplingParams) -> SamplingParams:
+    return SamplingParams(
+        temperature=message.temperature,
+        top_k=message.top_k,
+        top_p=message.top_p if message.HasField("top_p") else 1.0,
+        min_p=message.min_p,
+        seed=message.seed if message.HasField("seed") else None,
+        max_tokens=message.max_tokens if message.HasField("max_tokens") else None,
+        ignore_eos=message.ignore_eos,
+        stop_token_ids=tuple(message.stop_token_ids),
+        stop=tuple(message.stop),
+        n=message.n or 1,
+        include_stop_str_in_output=message.include_stop_str_in_output,
+    )
+
+
+def _finished_to(finished: Finished) -> pb.Finished:
+    return pb.Finished(
+        reason=_REASON_TO_PB[finished.reason],
+        stop_token_id=finished.stop_token_id,
+        stop_string=finished.stop_string or "",
+        seed=finished.seed,
+        prompt_tokens=finished.prompt_tokens,
+        completion_tokens=finished.completion_tokens,
+        cached_tokens=finished.cached_tokens,
+        speculation=_statistics_to(finished.speculation),
+        queue_time_us=finished.queue_time_us,
+        time_to_first_token_us=finished.time_to_first_token_us,
+        generation_time_us=finished.generation_time_us,
+    )
+
+
+def _finished_from(message: pb.Finished) -> Finished:
+    return Finished(
+        reason=_REASON_FROM_PB.get(message.reason, FinishReason.ABORT),
+        seed=message.seed,
+        prompt_tokens=message.prompt_tokens,
+        completion_tokens=message.completion_tokens,
+        cached_tokens=message.cached_tokens,
+        stop_token_id=message.stop_token_id if message.HasField("stop_token_id") else None,
+        stop_string=message.stop_string or None,
+        speculation=_statistics_from(message.speculation),
+        queue_time_us=message.queue_time_us,
+        time_to_first_token_us=message.time_to_first_token_us,
+        generation_time_us=message.generation_time_us,
+    )
+
+
+def _statistics_to(statistics: SpeculationStatistics) -> common.SpeculationStatistics:
+    return common.SpeculationStatistics(
+        num_spec_steps=statistics.num_spec_steps,
+        num_draft_tokens=statistics.num_draft_tokens,
+        num_accepted_draft_tokens=statistics.num_accepted_draft_tokens,
+        num_fallback_steps=statistics.num_fallback_steps,
+        num_spec_tokens=statistics.num_spec_tokens,
+        draft_wait_us=statistics.draft_wait_us,
+        per_step_drafted=statistics.per_step_drafted,
+        per_step_accepted=statistics.per_step_accepted,
+        accepted_by_pool=statistics.accepted_by_pool,
+        drafted_by_pool=statistics.drafted_by_pool,
+    )
+
+
+def _statistics_from(message: common.SpeculationStatistics) -> SpeculationStatistics:
+    return SpeculationStatistics(
+        num_spec_steps=message.num_spec_steps,
+        num_draft_tokens=message.num_draft_tokens,
+        num_accepted_draft_tokens=message.num_accepted_draft_tokens,
+        num_fallback_steps=message.num_fallback_steps,
+        num_spec_tokens=message.num_spec_tokens,
+        draft_wait_us=message.draft_wait_us,
+        per_step_drafted=tuple(message.per_step_drafted),
+        per_step_accepted=tuple(message.per_step_accepted),
+        accepted_by_pool=dict(message.accepted_by_pool),
+        drafted_by_pool=dict(message.drafted_by_pool),
+    )

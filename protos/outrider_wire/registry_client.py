@@ -1,0 +1,57 @@
+"""Calls RegistryService."""
+
+from __future__ import annotations
+
+import grpc
+
+from outrider.v1 import registry_pb2 as pb
+from outrider.v1 import registry_pb2_grpc as pb_grpc
+from outrider_wire.registry import Member, Snapshot
+from outrider_wire.registry_codec import member_to, snapshot_from
+from outrider_wire.status import error_from_rpc
+
+TIMEOUT_S = 2.0
+
+
+class RegistryClient:
+    """RegistryService over a channel that its owner opens and closes. Calls give up after `TIMEOUT_S`."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._stub = pb_grpc.RegistryServiceStub(channel)
+
+    async def heartbeat(self, member: Member, metrics: str, leaving: bool = False) -> Snapshot:
+        """Announce a member; returns everybody who is alive.
+
+        Raises:
+            OutriderError: the controller refuses or does not answer.
+        """
+        request = pb.HeartbeatRequest(member=member_to(member), metrics=metrics, leaving=leaving)
+        try:
+            response: pb.HeartbeatResponse = await self._stub.Heartbeat(request, timeout=TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_rpc(error) from error
+        return snapshot_from(response.members)
+
+    async def snapshot(self) -> Snapshot:
+        """Everybody who is alive.
+
+        Raises:
+            OutriderError: the controller does not answer.
+        """
+        try:
+            response: pb.GetSnapshotResponse = await self._stub.GetSnapshot(pb.GetSnapshotRequest(), timeout=TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_rpc(error) from error
+        return snapshot_from(response.members)
+
+    async def metrics_text(self) -> str:
+        """Metrics of the whole cluster in Prometheus text format.
+
+        Raises:
+            OutriderError: the controller does not answer.
+        """
+        try:
+            response: pb.GetMetricsResponse = await self._stub.GetMetrics(pb.GetMetricsRequest(), timeout=TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            raise error_from_rpc(error) from error
+        return response.text

@@ -1,0 +1,127 @@
+"""Members and snapshots, between domain words and protobuf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from outrider.v1 import registry_pb2 as pb
+from outrider_runtime.errors import InvalidRequest
+from outrider_wire.registry import (
+    DraftLinkStatus,
+    DraftMember,
+    Member,
+    MemberKind,
+    MemberState,
+    Snapshot,
+    TargetMember,
+)
+
+_KIND_TO_PB = {
+    MemberKind.GATEWAY: pb.MEMBER_KIND_GATEWAY,
+    MemberKind.TARGET: pb.MEMBER_KIND_TARGET,
+    MemberKind.DRAFT: pb.MEMBER_KIND_DRAFT,
+}
+_KIND_FROM_PB = {value: kind for kind, value in _KIND_TO_PB.items()}
+_STATE_TO_PB = {
+    MemberState.STARTING: pb.MEMBER_STATE_STARTING,
+    MemberState.READY: pb.MEMBER_STATE_READY,
+    MemberState.DRAINING: pb.MEMBER_STATE_DRAINING,
+}
+_STATE_FROM_PB = {value: state for state, value in _STATE_TO_PB.items()}
+
+
+def member_to(member: Member) -> pb.Member:
+    """A member as it goes on the wire."""
+    return pb.Member(
+        incarnation=member.incarnation,
+        kind=_KIND_TO_PB[member.kind],
+        state=_STATE_TO_PB[member.state],
+        address=member.address,
+        node=member.node,
+        pid=member.pid,
+        draft=None if member.draft is None else _draft_to(member.draft),
+        target=None if member.target is None else _target_to(member.target),
+    )
+
+
+def member_from(message: pb.Member) -> Member:
+    """A member as it came off the wire.
+
+    Raises:
+        InvalidRequest: it has no incarnation, kind or state.
+    """
+    if not 1 <= len(message.incarnation) <= 64:
+        raise InvalidRequest("member.incarnation", message.incarnation, "1 to 64 characters")
+    if message.kind not in _KIND_FROM_PB:
+        raise InvalidRequest("member.kind", message.kind, ", ".join(kind.value for kind in MemberKind))
+    if message.state not in _STATE_FROM_PB:
+        raise InvalidRequest("member.state", message.state, ", ".join(state.value for state in MemberState))
+    return Member(
+        incarnation=message.incarnation,
+        kind=_KIND_FROM_PB[message.kind],
+        state=_STATE_FROM_PB[message.state],
+        address=message.address,
+        node=message.node,
+        pid=message.pid,
+        draft=_draft_from(message.draft) if message.HasField("draft") else None,
+        target=_target_from(message.target) if message.HasField("target") else None,
+    )
+
+
+def snapshot_from(members: Iterable[pb.Member]) -> Snapshot:
+    """A snapshot as it came off the wire."""
+    return Snapshot(tuple(member_from(message) for message in members))
+
+
+def _draft_to(draft: DraftMember) -> pb.DraftMember:
+    return pb.DraftMember(
+        pool=draft.pool, method=draft.method, sessions=draft.sessions, max_sessions=draft.max_sessions
+    )
+
+
+def _draft_from(message: pb.DraftMember) -> DraftMember:
+    return DraftMember(message.pool, message.method, message.sessions, message.max_sessions)
+
+
+def _target_to(target: TargetMember) -> pb.TargetMember:
+    links = [
+        pb.DraftLink(
+            incarnation=link.incarnation, pool=link.pool, state=link.state, reason=link.reason, sessions=link.sessions
+        )
+        for link in target.draft_links
+    ]
+    return pb.TargetMember(
+        model=target.model,
+        running=target.running,
+        waiting=target.waiting,
+        kv_usage=target.kv_usage,
+        exact=target.exact,
+        exact_reason=target.exact_reason,
+        depth=target.depth,
+        depth_reason=target.depth_reason,
+        draft_links=links,
+        tokenizer_fingerprint=target.tokenizer_fingerprint,
+        vocab_size=target.vocab_size,
+        max_model_len=target.max_model_len,
+    )
+
+
+def _target_from(message: pb.TargetMember) -> TargetMember:
+    links = tuple(
+        DraftLinkStatus(link.incarnation, link.pool, link.state, link.reason, link.sessions)
+        for link in message.draft_links
+    )
+    return TargetMember(
+        model=message.model,
+        running=message.running,
+        waiting=message.waiting,
+        kv_usage=message.kv_usage,
+        exact=message.exact,
+        exact_reason=message.exact_reason,
+        depth=message.depth,
+        depth_reason=message.depth_reason,
+        tokenizer_fingerprint=message.tokenizer_fingerprint,
+        vocab_size=message.vocab_size,
+        max_model_len=message.max_model_len,
+        draft_links=links,
+    )
