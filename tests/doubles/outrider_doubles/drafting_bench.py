@@ -32,7 +32,8 @@ class DraftingBench:
         self.settings = settings or DraftingSettings()
         self.clock = clock or ManualClock()
         self.registry = CollectorRegistry()
-        self.book = LockedBook(self.settings, VOCAB_SIZE, self.clock, DraftingMetrics(self.registry))
+        self.metrics = DraftingMetrics(self.registry)
+        self.book = LockedBook(self.settings, VOCAB_SIZE, self.clock, self.metrics)
         self.links: dict[str, LinkedWorker] = {}
         self.remote: dict[str, StrictWorker] = {}
 

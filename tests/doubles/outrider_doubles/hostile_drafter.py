@@ -1,0 +1,88 @@
+"""A draft worker over real gRPC whose answers are lies. Everything else about it is a well-behaved server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import grpc
+
+from outrider.v1.draft_pb2 import SpeculateRequest
+from outrider_doubles.lies import HangUp, Lie, honest
+from outrider_doubles.strict_worker import StrictWorker
+from outrider_wire.draft_codec import speculate_response_from, verifier_frame_from
+from outrider_wire.drafting import PROTOCOL_VERSION, DrafterFrame, Hello
+from outrider_wire.registry import DraftMember, Member, MemberKind, MemberState
+
+
+@dataclass(frozen=True)
+class DrafterFacts:
+    """What the worker says of itself."""
+
+    incarnation: str = "drafter"
+    pool: str = "pool"
+    tokenizer_fingerprint: str = "f" * 64
+    vocab_size: int = 1000
+    protocol_version: int = PROTOCOL_VERSION
+
+
+class HostileDrafter:
+    """Serves `DraftService` on a free local port until stopped; use it as a context manager.
+
+    Speaks raw bytes, so that it can send what no encoder would.
+    """
+
+    def __init__(self, lie: Lie = honest, facts: DrafterFacts | None = None) -> None:
+        self.lie = lie
+        self.facts = facts or DrafterFacts()
+        self._threads = ThreadPoolExecutor(8)
+        self._server = grpc.server(self._threads, options=[("grpc.max_send_message_length", -1)])
+        handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._speculate)
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler("outrider.v1.DraftService", {"Speculate": handler}),)
+        )
+        self._port = self._server.add_insecure_port("127.0.0.1:0")
+
+    def __enter__(self) -> HostileDrafter:
+        self._server.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.stop(grace=None).wait()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def member(self) -> Member:
+        """This worker as the registry would list it."""
+        facts = self.facts
+        draft = DraftMember(facts.pool, "hostile", sessions=0, max_sessions=100)
+        address = f"127.0.0.1:{self._port}"
+        return Member(facts.incarnation, MemberKind.DRAFT, MemberState.READY, address, "node", 1, draft)
+
+    def _speculate(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
+        worker = StrictWorker()
+        for request in requests:
+            frame = verifier_frame_from(SpeculateRequest.FromString(request))
+            if isinstance(frame, Hello):
+                yield _encoded(self._hello())
+                continue
+            try:
+                for saying in self.lie(frame, worker.apply(frame)):
+                    yield saying if isinstance(saying, bytes) else _encoded(saying)
+            except HangUp:
+                context.abort(grpc.StatusCode.UNAVAILABLE, "hung up")
+
+    def _hello(self) -> Hello:
+        facts = self.facts
+        return Hello(
+            protocol_version=facts.protocol_version,
+            tokenizer_fingerprint=facts.tokenizer_fingerprint,
+            vocab_size=facts.vocab_size,
+            incarnation=facts.incarnation,
+            pool=facts.pool,
+            method="hostile",
+        )
+
+
+def _encoded(frame: DrafterFrame) -> bytes:
+    return bytes(speculate_response_from(frame).SerializeToString())
