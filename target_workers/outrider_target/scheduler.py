@@ -22,11 +22,14 @@ class Row:
     sequence: Sequence
     chunk: int
     depth: int
+    samples: bool
+    """Whether the row reaches the end of the committed ids, so that a next id comes out of it."""
 
-    @property
-    def samples(self) -> bool:
-        """Whether the row reaches the end of the committed ids, so that a next id comes out of it."""
-        return self.chunk == self.sequence.pending_tokens
+    @classmethod
+    def of(cls, sequence: Sequence, budget: int) -> Row:
+        """As many pending ids of a sequence as `budget` allows, without proposals."""
+        chunk = min(sequence.pending_tokens, budget)
+        return cls(sequence, chunk, depth=0, samples=chunk == sequence.pending_tokens)
 
 
 @dataclass(slots=True)
@@ -74,27 +77,22 @@ class Scheduler:
         for sequence in sorted(self.running, key=lambda s: not s.is_decoding):
             if sequence.status is not SequenceStatus.RUNNING:
                 continue  # preempted by an earlier row of this very plan
-            row = self._fit(sequence, depth, budget)
-            if row is not None and self._reserve(row, rows):
+            if budget <= 0:
+                break
+            row = Row.of(sequence, budget)
+            if row.samples and sequence.drafting:
+                row.depth = min(sequence.depth_limit(depth), budget - row.chunk)
+            if self._reserve(row, rows):
                 rows.append(row)
                 budget -= row.chunk + row.depth
         self._admit(rows, budget)
         return rows
 
-    def _fit(self, sequence: Sequence, depth: int, budget: int) -> Row | None:
-        chunk = min(sequence.pending_tokens, budget)
-        if chunk <= 0:
-            return None
-        row = Row(sequence, chunk, 0)
-        if row.samples and sequence.drafting:
-            row.depth = min(sequence.depth_limit(depth), budget - chunk)
-        return row
-
     def _admit(self, rows: list[Row], budget: int) -> None:
         while self.waiting and budget > 0 and len(self.running) < self._settings.max_num_seqs:
             sequence = self.waiting[0]
             self._reuse_prefix(sequence)
-            row = Row(sequence, min(sequence.pending_tokens, budget), 0)
+            row = Row.of(sequence, budget)
             if not self._grow(sequence, sequence.length):
                 self.free(sequence)  # room for the whole of it or nothing: half-admitted prompts would block each other
                 return

@@ -1,0 +1,208 @@
+"""One target replica: model, engine, draft links and gRPC server, started and stopped together.
+
+A plain class: Ray Serve only wraps it. It finds draft workers in the snapshots that its owner hands in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sys
+from dataclasses import dataclass
+
+import numba
+import torch
+from outrider_wire.generate_service import generate_service
+from outrider_wire.server import StartedServer, start_server
+from outrider_wire.validation import RequestLimits
+from prometheus_client import CollectorRegistry, generate_latest
+
+from outrider_runtime.clock import SystemClock
+from outrider_runtime.errors import EngineFailed, ModelRefused
+from outrider_runtime.models.source import resolve_source
+from outrider_runtime.text.incremental_decoder import IncrementalDecoder
+from outrider_runtime.text.tokenizer import Tokenizer
+from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
+from outrider_target.drafting.settings import DraftingSettings
+from outrider_target.drafting.speculator import Speculator
+from outrider_target.drafting.without_drafts import WithoutDrafts
+from outrider_target.engine import Engine, ModelFacts
+from outrider_target.engine_metrics import EngineMetrics
+from outrider_target.engine_thread import EngineThread
+from outrider_target.probe import ProbeResult, probe
+from outrider_target.servicer import TargetServicer, deliver_on
+from outrider_target.settings import ModelSettings, TargetSettings
+from outrider_target.transformers_forward import TransformersForward, load_forward
+from outrider_target.weight_version import weight_version
+from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot, TargetMember
+
+_SWITCH_INTERVAL_S = 0.0005
+"""The engine's thread and the network's share one interpreter: neither may hold it long while the other waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSpec:
+    """All that a target replica is made from."""
+
+    model: ModelSettings
+    target: TargetSettings
+    drafting: DraftingSettings
+    depth: int
+    """Proposed tokens per round at most; 0 turns speculation off."""
+    pools: tuple[str, ...]
+    """Names of the draft pools that requests may ask for."""
+
+
+class TargetReplica:
+    """A target that serves GenerateService on its own port.
+
+    Args:
+        spec: what to serve and how.
+        host: address to listen on and to announce.
+        node: name of the machine, for status.
+    """
+
+    def __init__(self, spec: TargetSpec, host: str = "127.0.0.1", node: str = "") -> None:
+        self._spec = spec
+        self._host = host
+        self._node = node
+        self._incarnation = f"target-{secrets.token_hex(8)}"
+        self._registry = CollectorRegistry()
+        self._state = MemberState.STARTING
+        self._loaded: _Loaded | None = None
+        self._thread: EngineThread | None = None
+        self._engine: Engine | None = None
+        self._server: StartedServer | None = None
+
+    async def start(self) -> str:
+        """Load the model, probe it, start serving; returns host:port.
+
+        Raises:
+            ModelRefused: the model cannot be loaded or served.
+            InvalidConfig: the cache budget does not hold one request.
+        """
+        sys.setswitchinterval(_SWITCH_INTERVAL_S)
+        loop = asyncio.get_running_loop()
+        self._thread = EngineThread(lambda: self._build(loop))
+        self._engine = await asyncio.to_thread(self._thread.start)
+        assert self._loaded is not None
+        service = generate_service(TargetServicer(self._engine, self._limits(self._loaded)))
+        self._server = await start_server(self._host, 0, [service])
+        self._state = MemberState.READY
+        return self._server.address
+
+    def _build(self, loop: asyncio.AbstractEventLoop) -> Engine:
+        """Runs on the engine's thread: thread counts of torch and numba belong to the thread that sets them."""
+        spec = self._spec
+        torch.set_num_threads(spec.target.num_threads)
+        numba.set_num_threads(min(spec.target.num_threads, numba.config.NUMBA_NUM_THREADS))
+        self._loaded = _load(spec, self._incarnation, self._registry)
+        engine = Engine(
+            spec.target,
+            self._loaded.forward,
+            self._loaded.speculator,
+            self._loaded.facts,
+            spec.depth,
+            SystemClock(),
+            EngineMetrics(self._registry, spec.model.name),
+            deliver_on(loop),
+        )
+        return engine
+
+    def _limits(self, loaded: _Loaded) -> RequestLimits:
+        return RequestLimits(
+            models=(self._spec.model.name,),
+            vocab_size=loaded.forward.vocab_size,
+            max_model_len=self._spec.target.max_model_len,
+            pools=self._spec.pools,
+        )
+
+    async def stop(self, grace_s: float) -> None:
+        """Take nothing new, finish what runs within `grace_s` seconds, then free everything."""
+        self._state = MemberState.DRAINING
+        if self._server is not None:
+            await self._server.stop(grace_s)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.stop)
+        if self._loaded is not None:
+            await asyncio.to_thread(self._loaded.speculator.stop)
+
+    def update_members(self, snapshot: Snapshot) -> None:
+        """Connect to the draft workers of a snapshot."""
+        if self._loaded is not None:
+            self._loaded.speculator.update_members(snapshot)
+
+    def check_health(self) -> None:
+        """Raise if the engine has stopped.
+
+        Raises:
+            EngineFailed: it has; the replica must be replaced.
+        """
+        if self._thread is not None and self._thread.failure is not None:
+            raise EngineFailed(f"the engine stopped: {self._thread.failure}")
+
+    def metrics_text(self) -> str:
+        """This replica's metrics in Prometheus text format."""
+        return generate_latest(self._registry).decode()
+
+    def member(self) -> Member:
+        """This replica as the registry lists it."""
+        return Member(
+            incarnation=self._incarnation,
+            kind=MemberKind.TARGET,
+            state=self._state,
+            address="" if self._server is None else self._server.address,
+            node=self._node,
+            pid=os.getpid(),
+            target=self._target_member(),
+        )
+
+    def _target_member(self) -> TargetMember | None:
+        engine, loaded = self._engine, self._loaded
+        if engine is None or loaded is None:
+            return None
+        return TargetMember(
+            model=self._spec.model.name,
+            running=engine.num_running,
+            waiting=engine.num_waiting,
+            kv_usage=engine.kv_usage,
+            exact=loaded.probe.exact,
+            exact_reason=loaded.probe.reason,
+            depth=engine.depth,
+            depth_reason="static" if self._spec.pools else "no draft pool is configured",
+            tokenizer_fingerprint=loaded.tokenizer.fingerprint,
+            vocab_size=loaded.forward.vocab_size,
+            max_model_len=self._spec.target.max_model_len,
+            draft_links=loaded.speculator.links(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    tokenizer: Tokenizer
+    forward: TransformersForward
+    facts: ModelFacts
+    probe: ProbeResult
+    speculator: Speculator
+
+
+def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _Loaded:
+    folder = resolve_source(spec.model.source, spec.model.revision, spec.model.cache_dir)
+    tokenizer = Tokenizer.from_folder(folder)
+    forward = load_forward(folder, spec.model.dtype, spec.target.max_model_len)
+    if tokenizer.vocab_size > forward.vocab_size:
+        raise ModelRefused(
+            f"{folder}: the tokenizer has {tokenizer.vocab_size} ids, the model only {forward.vocab_size}"
+        )
+    facts = ModelFacts(
+        tokenizer.eos_token_ids, lambda: IncrementalDecoder(tokenizer), weight_version(folder, spec.model.dtype)
+    )
+    speculator = _speculator(spec, VerifierIdentity(incarnation, tokenizer.fingerprint, forward.vocab_size), registry)
+    return _Loaded(tokenizer, forward, facts, probe(forward), speculator)
+
+
+def _speculator(spec: TargetSpec, identity: VerifierIdentity, registry: CollectorRegistry) -> Speculator:
+    if not spec.pools or spec.depth == 0:
+        return WithoutDrafts()
+    return RemoteSpeculator(spec.drafting, identity, registry)
