@@ -1,0 +1,110 @@
+"""A proposer behind a fence: whatever it raises or returns, other sessions and the worker go on."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from outrider_draft.changes import Ending
+from outrider_draft.metrics import DraftMetrics
+from outrider_draft.proposer import Context, ProposalRequest, ProposedTokens, Proposer, SessionFacts
+
+_logger = logging.getLogger(__name__)
+_NOTHING = ProposedTokens()
+_Row = TypeVar("_Row")
+
+
+class MalformedAnswer(Exception):
+    """A proposer returned what its protocol forbids."""
+
+
+class GuardedProposer:
+    """Calls a proposer and contains its errors. Used from the drafting thread only; raises nothing of the proposer's.
+
+    A batch that fails is tried again row by row, so that one bad session costs no other its proposal. A session whose
+    `open` or `commit` failed is never asked about again: its state cannot be trusted.
+
+    Args:
+        proposer: the algorithm.
+        vocab_size: proposed ids must lie in [0, vocab_size).
+        metrics: counts errors by kind.
+    """
+
+    def __init__(self, proposer: Proposer, vocab_size: int, metrics: DraftMetrics) -> None:
+        self._proposer = proposer
+        self._vocab_size = vocab_size
+        self._metrics = metrics
+        self._broken: set[int] = set()
+        self._seen_kinds: set[str] = set()
+
+    def open(self, sessions: Sequence[SessionFacts]) -> None:
+        """Begin sessions."""
+        self._tell(self._proposer.open, sessions, lambda facts: facts.handle)
+
+    def commit(self, contexts: Sequence[Context]) -> None:
+        """Hand on newly committed ids."""
+        self._tell(self._proposer.commit, contexts, lambda context: context.handle)
+
+    def propose(self, batch: Sequence[ProposalRequest]) -> list[ProposedTokens]:
+        """A well-formed proposal for each request, in order; an empty one where the proposer failed."""
+        sound = [request for request in batch if request.context.handle not in self._broken]
+        answers = iter(self._ask(sound))
+        return [_NOTHING if request.context.handle in self._broken else next(answers) for request in batch]
+
+    def close(self, endings: Sequence[Ending]) -> None:
+        """Free sessions."""
+        for ending in endings:
+            try:
+                self._proposer.close(ending.handle, ending.outcome)
+            except Exception as error:
+                if ending.handle not in self._broken:  # one that never opened well may well not close either
+                    self._note(error)
+            self._broken.discard(ending.handle)
+
+    def _tell(
+        self, call: Callable[[Sequence[_Row]], None], rows: Sequence[_Row], handle_of: Callable[[_Row], int]
+    ) -> None:
+        rows = [row for row in rows if handle_of(row) not in self._broken]
+        if not rows:
+            return
+        try:
+            call(rows)
+        except Exception as error:
+            self._note(error)
+            if len(rows) == 1:
+                self._broken.add(handle_of(rows[0]))
+                return
+            for row in rows:
+                self._tell(call, [row], handle_of)
+
+    def _ask(self, batch: Sequence[ProposalRequest]) -> list[ProposedTokens]:
+        if not batch:
+            return []
+        try:
+            answers = self._proposer.propose(batch)
+            if len(answers) != len(batch):
+                raise MalformedAnswer(f"{len(answers)} proposals for {len(batch)} requests")
+            return [self._checked(request, answer) for request, answer in zip(batch, answers, strict=True)]
+        except Exception as error:
+            self._note(error)
+            if len(batch) == 1:
+                return [_NOTHING]
+            return [self._ask([request])[0] for request in batch]
+
+    def _checked(self, request: ProposalRequest, answer: ProposedTokens) -> ProposedTokens:
+        ids, confidences = answer.token_ids, answer.confidences
+        if len(ids) > request.depth:
+            raise MalformedAnswer(f"{len(ids)} ids proposed, {request.depth} wanted")
+        if ids and not 0 <= min(ids) <= max(ids) < self._vocab_size:
+            raise MalformedAnswer(f"an id outside [0, {self._vocab_size})")
+        if confidences and (len(confidences) != len(ids) or not all(0 <= value <= 1 for value in confidences)):
+            raise MalformedAnswer("confidences must be in [0, 1], one per id")
+        return answer
+
+    def _note(self, error: Exception) -> None:
+        kind = type(error).__name__
+        self._metrics.proposer_failed(kind)
+        if kind not in self._seen_kinds:
+            self._seen_kinds.add(kind)
+            _logger.error("the proposer failed (later errors of this kind are only counted)", exc_info=error)

@@ -1,0 +1,77 @@
+"""The proposers that a pool can name by `method`: settings and maker of each. A further proposer is a further row.
+
+Proposers are imported only when made, so that checking a config loads no numeric library.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from outrider_draft.config import NgramPoolSettings, PoolSettings
+from outrider_draft.identity import WorkerIdentity
+from outrider_draft.proposer import Proposer
+from outrider_runtime.errors import InvalidConfig, shorten
+
+Maker = Callable[[PoolSettings, WorkerIdentity], Proposer]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """The settings of a kind of pool, and how its proposer is made from them."""
+
+    settings: type[PoolSettings]
+    make: Maker
+
+
+def _make_ngram(pool: PoolSettings, identity: WorkerIdentity) -> Proposer:
+    from outrider_draft.ngram_proposer import NgramProposer
+
+    assert isinstance(pool, NgramPoolSettings), "settings and maker belong to the same row"
+    return NgramProposer(pool.lookup, hash_seed=secrets.randbits(64))
+
+
+METHODS: Mapping[str, Method] = {
+    "ngram": Method(NgramPoolSettings, _make_ngram),
+}
+
+
+def find_method(name: object) -> Method:
+    """The method of that name.
+
+    Raises:
+        InvalidConfig: there is none; the message lists those that there are.
+    """
+    method = METHODS.get(name) if isinstance(name, str) else None
+    if method is None:
+        raise InvalidConfig(f"method: got {shorten(name)}, allowed: {', '.join(sorted(METHODS))}")
+    return method
+
+
+def parse_pool(keys: Mapping[str, object]) -> PoolSettings:
+    """Settings of one pool from its keys in a config.
+
+    Raises:
+        InvalidConfig: an unknown method or key, or a value out of bounds; each is named.
+    """
+    method = find_method(keys.get("method"))
+    try:
+        return method.settings.model_validate(dict(keys))
+    except ValidationError as error:
+        findings = (
+            f"{'.'.join(map(str, finding['loc'])) or 'pool'}: {finding['msg']}, got {shorten(finding['input'])}"
+            for finding in error.errors()
+        )
+        raise InvalidConfig("; ".join(findings)) from error
+
+
+def make_proposer(pool: PoolSettings, identity: WorkerIdentity) -> Proposer:
+    """The proposer of a pool's workers.
+
+    Raises:
+        InvalidConfig: there is no such method.
+    """
+    return find_method(pool.method).make(pool, identity)

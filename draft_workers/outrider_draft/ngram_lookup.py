@@ -1,0 +1,122 @@
+"""Compiled lookup of runs of ids: one call for a whole batch of sessions, each with a hash table of its own.
+
+Per session there is an open-addressing table for every run length n within the bounds. A slot holds where the first
+occurrence of a run ends (the number of ids up to and including its last one), or FREE. Runs are compared by their
+ids, so that two runs of equal hash are told apart. Adding an id and looking up the last run both take time in the
+longest run only, never in the length of the session.
+
+Sessions are ragged and live in separate arrays, which compiled code cannot be handed as a list; a batch therefore
+carries addresses. The caller keeps every array alive and in place during a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import carray, njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+FREE = 0
+"""Value of an unused slot: no run ends before the first id."""
+
+IDS, TABLES, INDEXED, LENGTH, SLOTS = range(5)
+"""Columns of a batch: address of ids, address of tables, ids in the tables so far, ids in all, slots of one table."""
+
+Rows = NDArray[np.int64]
+"""[batch, 5] int64, columns as above. `ids` is int32 [length]; `tables` int32 [longest - shortest + 1, slots]."""
+
+_F = TypeVar("_F", bound=Callable[..., object])
+_compiled: Callable[[_F], _F] = njit(nogil=True, cache=True)
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _pointer(_typing_context: Any, _address: Any) -> Any:
+    """An address as a pointer to int32, for compiled code."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], cgutils.int32_t.as_pointer())
+
+    return types.CPointer(types.int32)(types.int64), generate
+
+
+@_compiled
+def _mix(state: np.uint64, token: np.int32) -> np.uint64:
+    mixed = (state ^ np.uint64(token)) * _MULTIPLIER
+    return np.uint64(mixed ^ (mixed >> _HALF))
+
+
+@_compiled
+def _find(ids: NDArray[np.int32], end: int, n: int, table: NDArray[np.int32], state: np.uint64) -> np.int64:
+    """Slot of the run of n ids that ends at `end`: the one that holds an equal run, else a free one."""
+    mask = np.uint64(table.shape[0] - 1)
+    slot = state & mask
+    while True:
+        other = table[slot]
+        if other == FREE:
+            return np.int64(slot)
+        for back in range(1, n + 1):
+            if ids[other - back] != ids[end - back]:
+                break
+        else:
+            return np.int64(slot)
+        slot = (slot + np.uint64(1)) & mask
+
+
+@_compiled
+def index_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> None:
+    """Enter all runs that end after the first `INDEXED` ids into their tables.
+
+    Args:
+        rows: see `Rows`. Each has slots, a power of two, for at least `LENGTH` + 1 runs per table.
+        shortest: shortest run, at least 1.
+        longest: longest run.
+        seed: start of every hash. Secret, so that nobody can choose ids that collide.
+    """
+    for row in rows:
+        ids = carray(_pointer(row[IDS]), (row[LENGTH],))
+        tables = carray(_pointer(row[TABLES]), (longest - shortest + 1, row[SLOTS]))
+        for end in range(row[INDEXED] + 1, row[LENGTH] + 1):
+            state = seed
+            for n in range(1, min(longest, end) + 1):
+                state = _mix(state, ids[end - n])
+                if n >= shortest:
+                    table = tables[n - shortest]
+                    slot = _find(ids, end, n, table, state)
+                    if table[slot] == FREE:
+                        table[slot] = end
+
+
+@_compiled
+def look_up_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> NDArray[np.int64]:
+    """Where the first occurrence of the longest known last run ends.
+
+    Args:
+        rows: as in `index_batch`, with all ids indexed.
+        shortest: as in `index_batch`.
+        longest: as in `index_batch`.
+        seed: as in `index_batch`.
+
+    Returns:
+        [batch] int64: number of ids up to the end of that occurrence, always less than `LENGTH`; FREE if no last run
+        within the bounds occurs earlier.
+    """
+    ends = np.full(rows.shape[0], FREE, np.int64)
+    for index, row in enumerate(rows):
+        length = row[LENGTH]
+        ids = carray(_pointer(row[IDS]), (length,))
+        tables = carray(_pointer(row[TABLES]), (longest - shortest + 1, row[SLOTS]))
+        state = seed
+        for n in range(1, min(longest, length) + 1):
+            state = _mix(state, ids[length - n])
+            if n >= shortest:
+                end = tables[n - shortest][_find(ids, length, n, tables[n - shortest], state)]
+                if end == FREE or end == length:  # unknown, or only known as the last run itself
+                    break
+                ends[index] = end
+    return ends

@@ -1,0 +1,95 @@
+"""What a proposer is: the algorithm that guesses the next ids of many sessions at once.
+
+Holds soft state only: the verifier owns the truth, and every session can be rebuilt from its committed ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from outrider_wire.drafting import CloseOutcome
+
+IdArray = NDArray[np.int32]
+"""Token ids, int32, one dimension."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What is known of a session from its first moment. `handle` is never reused in a worker's life."""
+
+    handle: int
+    prompt_length: int
+    depth_cap: int
+    seed: int
+    temperature: float
+    top_k: int
+    top_p: float
+    tenant: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """All committed ids of a session at one moment.
+
+    `token_ids` [length] is a read-only view that stays valid and unchanged for as long as it is held.
+    """
+
+    handle: int
+    token_ids: IdArray
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalRequest:
+    """A wish for at most `depth` (at least 1) ids that continue the context."""
+
+    context: Context
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedTokens:
+    """Ids that may follow, none if there is nothing to propose."""
+
+    token_ids: tuple[int, ...] = ()
+    confidences: tuple[float, ...] = ()
+    """Empty, or for each id an estimate in [0, 1] that depends only on what came before that id."""
+
+
+class Proposer(Protocol):
+    """Proposes ids for batches of sessions. Synchronous; every call comes from one and the same thread.
+
+    What an implementation may rely on: `open` comes first and once per handle, `close` last and once; contexts of a
+    session only ever grow, each extending the one before; every handle in `propose` was given to `commit` with the
+    same context before. A rewound session is closed and opened under a new handle. What an implementation raises is
+    contained: the sessions concerned get no proposals, and nobody else notices.
+    """
+
+    @property
+    def weight_version(self) -> str:
+        """Version of the weights that proposals depend on; empty if they depend on none."""
+
+    def warm_up(self) -> None:
+        """Do what would make the first proposal slow: compile, load. Called once, before the worker is announced."""
+
+    def open(self, sessions: Sequence[SessionFacts]) -> None:
+        """Begin sessions."""
+
+    def commit(self, contexts: Sequence[Context]) -> None:
+        """Take in newly committed ids: the contexts as they are now. May do work so that `propose` need not."""
+
+    def propose(self, batch: Sequence[ProposalRequest]) -> Sequence[ProposedTokens]:
+        """Propose for each request, in order; at most `depth` ids each, every one below the vocabulary size."""
+
+    def close(self, handle: int, outcome: CloseOutcome) -> None:
+        """Free a session. Only finished outputs may enter a corpus that other sessions see."""
+
+    def state_bytes(self, length: int) -> int:
+        """Memory that a session of `length` committed ids takes here at most, in bytes. Never decreases in `length`.
+
+        Pure, and called from other threads too.
+        """

@@ -1,0 +1,154 @@
+"""A draft worker: one proposer, its sessions, and the gRPC server through which verifiers reach them."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
+
+from outrider_draft.batcher import Batcher
+from outrider_draft.config import PoolSettings
+from outrider_draft.guarded_proposer import GuardedProposer
+from outrider_draft.identity import WorkerIdentity
+from outrider_draft.methods import make_proposer
+from outrider_draft.metrics import DraftMetrics
+from outrider_draft.proposer import Proposer
+from outrider_draft.servicer import DraftDesk, DraftServicer
+from outrider_draft.session_rules import SessionRules
+from outrider_draft.session_store import SessionStore
+from outrider_runtime.clock import Clock, SystemClock
+from outrider_wire.draft_service import draft_service
+from outrider_wire.drafting import PROTOCOL_VERSION, Hello
+from outrider_wire.registry import DraftMember
+from outrider_wire.server import StartedServer, start_server
+
+_SWEEP_PERIOD_S = 0.5
+"""How often leases are looked at."""
+_DRAIN_PERIOD_S = 0.05
+_HANG_UP_GRACE_S = 0.5
+"""For what still waits on the streams when they are ended."""
+
+
+def _new_incarnation() -> str:
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerTools:
+    """What a worker is given rather than makes, so that others can hold it in their hands."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    incarnation: str = field(default_factory=_new_incarnation)
+    """Names this life of the worker, 1 to 64 characters."""
+    proposer: Proposer | None = None
+    """None makes the one that the pool's method names."""
+
+
+class DraftWorker:
+    """One draft worker. Create it, start it and stop it on one event loop.
+
+    Args:
+        pool: settings of its pool.
+        identity: the tokenizer that it drafts for.
+        host: address to listen on.
+        port: port to listen on; 0 takes a free one.
+        tools: clock, metrics registry, incarnation, proposer.
+
+    Raises:
+        InvalidConfig: the pool's method does not exist.
+    """
+
+    def __init__(
+        self,
+        pool: PoolSettings,
+        identity: WorkerIdentity,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        tools: WorkerTools | None = None,
+    ) -> None:
+        self._pool, self._host, self._port = pool, host, port
+        self._tools = tools = tools or WorkerTools()
+        self._proposer = proposer = tools.proposer or make_proposer(pool, identity)
+        metrics = DraftMetrics(tools.registry, pool.name)
+        self._store = store = SessionStore(pool, proposer.state_bytes, tools.clock)
+        rules = SessionRules(store, pool, identity.vocab_size, tools.clock, metrics)
+        guarded = GuardedProposer(proposer, identity.vocab_size, metrics)
+        batcher = Batcher(guarded, tools.clock, metrics)
+        self._desk = DraftDesk(self._introduce(identity), store, rules, batcher, metrics)
+        self._servicer = DraftServicer(self._desk)
+        self._server: StartedServer | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+        metrics.watch("sessions", "Sessions held.", lambda: len(store))
+        metrics.watch("session_bytes", "Memory of all sessions, at most.", lambda: store.held_bytes)
+        metrics.watch("verifiers", "Verifiers connected.", lambda: self._servicer.link_count)
+
+    @property
+    def incarnation(self) -> str:
+        """Names this life of the worker; verifiers hear it in the introduction."""
+        return self._tools.incarnation
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Where the worker's metrics are."""
+        return self._tools.registry
+
+    async def start(self) -> str:
+        """Warm the proposer up, then listen. Returns host:port.
+
+        Raises:
+            OSError: the port cannot be bound.
+        """
+        assert self._server is None, "a worker is started once"
+        await asyncio.to_thread(self._proposer.warm_up)
+        self._server = await start_server(self._host, self._port, [draft_service(self._servicer)])
+        self._desk.batcher.start()
+        self._sweeper = asyncio.create_task(self._sweep(), name="outrider-draft-sweeper")
+        return self._server.address
+
+    def status(self) -> DraftMember:
+        """What the registry should say of the worker."""
+        return DraftMember(self._pool.name, self._pool.method, len(self._store), self._pool.max_sessions)
+
+    def check(self) -> None:
+        """Raise what broke the worker, if anything did. Neither a verifier nor a failing proposer can."""
+        self._desk.batcher.check()
+        if self._sweeper is not None and self._sweeper.done() and not self._sweeper.cancelled():
+            self._sweeper.result()
+
+    async def stop(self, grace_s: float) -> None:
+        """Drain and end: refuse new sessions, serve the others until they end, for at most `grace_s` seconds."""
+        self._store.drain()
+        if self._server is not None:
+            await self._server.set_serving(False)
+            await self._drained(grace_s)
+            self._servicer.hang_up()
+            await self._server.stop(_HANG_UP_GRACE_S)
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+            await asyncio.wait([self._sweeper])
+        await self._desk.batcher.stop()
+
+    async def _drained(self, grace_s: float) -> None:
+        deadline_s = self._tools.clock.now_s() + grace_s
+        while len(self._store) and self._tools.clock.now_s() < deadline_s:
+            await asyncio.sleep(_DRAIN_PERIOD_S)
+
+    async def _sweep(self) -> None:
+        """Free sessions whose lease is over, again and again."""
+        while True:
+            self._desk.batcher.submit(self._desk.rules.expire())
+            await asyncio.sleep(_SWEEP_PERIOD_S)
+
+    def _introduce(self, identity: WorkerIdentity) -> Hello:
+        return Hello(
+            protocol_version=PROTOCOL_VERSION,
+            tokenizer_fingerprint=identity.tokenizer_fingerprint,
+            vocab_size=identity.vocab_size,
+            incarnation=self._tools.incarnation,
+            weight_version=self._proposer.weight_version,
+            pool=self._pool.name,
+            method=self._pool.method,
+        )
