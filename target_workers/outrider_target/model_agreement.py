@@ -37,8 +37,9 @@ class OwnLogits:
         """Logits of a fixed pseudo-random text."""
         vocab_size = model.get_input_embeddings().weight.shape[0]
         token_ids = np.random.default_rng(0).integers(0, vocab_size, min(_MAX_TOKENS, max_model_len))
+        inputs = torch.from_numpy(token_ids)[None]
         with torch.inference_mode():
-            logits = model(input_ids=torch.from_numpy(token_ids)[None], use_cache=False).logits[0].float()
+            logits = model(input_ids=inputs, attention_mask=torch.ones_like(inputs), use_cache=False).logits[0].float()
         return cls(token_ids, logits, type(model).__name__, model.dtype)
 
 

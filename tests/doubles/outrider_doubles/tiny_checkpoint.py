@@ -17,7 +17,7 @@ _COMMON: dict[str, Any] = {
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
-    "max_position_embeddings": 512,
+    "max_position_embeddings": 2048,
     "bos_token_id": EOS_ID,
     "eos_token_id": EOS_ID,
     "pad_token_id": EOS_ID,
@@ -31,7 +31,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "mistral": {"sliding_window": SLIDING_WINDOW},
     "gemma": {"head_dim": 16, "num_key_value_heads": 1},
     "phi3": {"sliding_window": None},
-    "gpt2": {"n_embd": 64, "n_inner": 96, "n_layer": 2, "n_head": 4, "n_positions": 512},
+    "gpt2": {"n_embd": 64, "n_inner": 96, "n_layer": 2, "n_head": 4, "n_positions": 2048},
     "opt": {"ffn_dim": 96, "word_embed_proj_dim": 64},
 }
 """Settings of each architecture beyond the common ones. Mistral's window is shorter than the tests' prompts."""
