@@ -30,7 +30,7 @@ from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.engine_thread import EngineThread
-from outrider_target.probe import ProbeResult, probe
+from outrider_target.probe import ProbeResult, probe_exactness
 from outrider_target.servicer import TargetServicer, deliver_on
 from outrider_target.settings import ModelSettings, TargetSettings
 from outrider_target.transformers_forward import TransformersForward, load_forward
@@ -199,7 +199,7 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _L
         tokenizer.eos_token_ids, lambda: IncrementalDecoder(tokenizer), weight_version(folder, spec.model.dtype)
     )
     speculator = _speculator(spec, VerifierIdentity(incarnation, tokenizer.fingerprint, forward.vocab_size), registry)
-    return _Loaded(tokenizer, forward, facts, probe(forward), speculator)
+    return _Loaded(tokenizer, forward, facts, probe_exactness(forward), speculator)
 
 
 def _speculator(spec: TargetSpec, identity: VerifierIdentity, registry: CollectorRegistry) -> Speculator:
