@@ -11,7 +11,7 @@ from outrider_doubles.repository import ROOT, documents, relative
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE_ENDINGS = (".py", ".proto", ".md", ".toml", ".json")
-MAKE_TARGET = re.compile(r"`?make ([a-z-]+)`?")
+MAKE_TARGET = re.compile(r"^make ([a-z-]+)|`make ([a-z-]+)`", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", documents(), ids=relative)
@@ -22,7 +22,8 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", documents(), ids=relative)
 def test_every_file_named_by_a_page_exists(page: Path) -> None:
-    named = [name for name in QUOTED.findall(page.read_text("utf-8")) if "/" in name and name.endswith(FILE_ENDINGS)]
+    text = LINK.sub("", page.read_text("utf-8"))
+    named = [name for name in QUOTED.findall(text) if "/" in name and name.endswith(FILE_ENDINGS)]
     missing = [name for name in named if not _exists(name, page)]
     assert missing == []
 
@@ -30,9 +31,8 @@ def test_every_file_named_by_a_page_exists(page: Path) -> None:
 @pytest.mark.parametrize("page", documents(), ids=relative)
 def test_every_make_target_named_by_a_page_exists(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
-    named = re.findall(r"`make ([a-z-]+)`", page.read_text("utf-8"))
-    named += re.findall(r"^make ([a-z-]+)", page.read_text("utf-8"), re.MULTILINE)
-    assert set(named) <= targets
+    named = {start or quoted for start, quoted in MAKE_TARGET.findall(page.read_text("utf-8"))}
+    assert named <= targets
 
 
 def test_the_architecture_page_names_every_package() -> None:
