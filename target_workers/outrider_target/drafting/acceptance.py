@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from itertools import accumulate
+
 from outrider_wire.drafting import MAX_CHAIN_TOKENS
 
 _PRIOR_ACCEPTANCE = 0.6
@@ -21,20 +24,21 @@ class Acceptance:
     def __init__(self, memory_rounds: int) -> None:
         self._keep = 1.0 - 1.0 / memory_rounds if memory_rounds > 1 else 0.0
         self._pools: dict[str, list[_Position]] = {}
+        self._expected: dict[str, list[float]] = {}
 
     def observe(self, pool: str, proposed: int, accepted: int) -> None:
         """Learn that the first `accepted` of `proposed` ids were accepted; ids after the first rejected say nothing."""
         positions = self._positions(pool)
+        self._expected.pop(pool, None)
         for index in range(min(accepted + 1, proposed, MAX_CHAIN_TOKENS)):
             positions[index].observe(index < accepted, self._keep)
 
     def expected_accepted(self, pool: str, length: int) -> float:
         """Expected number of accepted ids in a proposal of `length` ids from `pool`."""
-        survival = total = 1.0
-        for position in self._positions(pool)[:length]:
-            survival *= position.share
-            total += survival
-        return total - 1.0
+        if pool not in self._expected:
+            survival = accumulate((position.share for position in self._positions(pool)), operator.mul)
+            self._expected[pool] = list(accumulate(survival, initial=0.0))
+        return self._expected[pool][min(length, MAX_CHAIN_TOKENS)]
 
     def _positions(self, pool: str) -> list[_Position]:
         if pool not in self._pools:

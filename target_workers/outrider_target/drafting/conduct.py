@@ -7,6 +7,8 @@ from enum import Enum
 from outrider_runtime.clock import Clock
 from outrider_target.drafting.settings import DraftingSettings
 
+_LONGEST_ALLOWANCE = 16
+"""Times the unsolicited rows: what may pile up while a worker is stuck, and what one frame may cost us at worst."""
 _ROWS_PER_S = 200.0
 """Unsolicited rows that are forgiven every second: load reports, answers to asks of an earlier connection."""
 
@@ -36,20 +38,16 @@ class Conduct:
 
     def grant(self, rows: int) -> None:
         """Note that the worker was sent `rows` rows; it may answer each."""
-        self._allowance = min(self._allowance + rows, self._longest_allowance())
+        longest = float(_LONGEST_ALLOWANCE * self._settings.unsolicited_rows)
+        self._allowance = min(self._allowance + rows, longest)
 
     def receive(self, rows: int) -> Offence | None:
         """Note a frame of `rows` rows; an empty one counts as a row."""
         now_s = self._clock.now_s()
-        self.grant_time(now_s - self._refilled_s)
+        self._forgive(now_s - self._refilled_s)
         self._refilled_s = now_s
         self._allowance -= max(1, rows)
         return Offence.FLOOD if self._allowance < 0 else None
-
-    def grant_time(self, seconds: float) -> None:
-        """Forgive some unsolicited rows for time that passed."""
-        refilled = self._allowance + seconds * _ROWS_PER_S
-        self._allowance = max(self._allowance, min(refilled, float(self._settings.unsolicited_rows)))
 
     def malformed(self) -> Offence | None:
         """Note a malformed row."""
@@ -68,5 +66,6 @@ class Conduct:
         self._allowance = float(self._settings.unsolicited_rows)
         return sentence_s
 
-    def _longest_allowance(self) -> float:
-        return 64.0 * self._settings.unsolicited_rows
+    def _forgive(self, seconds: float) -> None:
+        refilled = self._allowance + seconds * _ROWS_PER_S
+        self._allowance = max(self._allowance, min(refilled, float(self._settings.unsolicited_rows)))

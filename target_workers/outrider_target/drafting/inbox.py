@@ -33,6 +33,8 @@ class DropReason(Enum):
 def continuation(ids: Sequence[int], committed_length: int, chain: Chain) -> tuple[int, ...]:
     """Proposed ids that follow `ids[:committed_length]`; empty if the chain does not fit or nothing of it is left."""
     overtaken = committed_length - chain.base_length
+    if overtaken == 0:
+        return chain.token_ids
     if overtaken < 0 or tuple(ids[chain.base_length : committed_length]) != chain.token_ids[:overtaken]:
         return ()
     return chain.token_ids[overtaken:]
@@ -51,7 +53,7 @@ def is_well_formed(chain: Chain, vocab_size: int, sent_length: int, depth_cap: i
     return (
         0 <= chain.base_length <= sent_length
         and len(ids) <= min(depth_cap, MAX_CHAIN_TOKENS)
-        and all(0 <= token < vocab_size for token in ids)
+        and (not ids or (min(ids) >= 0 and max(ids) < vocab_size))
         and len(confidences) in (0, len(ids))
         and all(0.0 <= confidence <= 1.0 for confidence in confidences)  # false for NaN
     )

@@ -6,6 +6,7 @@ Whatever a worker does ends in a pause of this one link; nothing it does raises 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ class Link:
         settings = tools.settings
         self._backoff = Backoff(settings.reconnect_first_ms / 1e3, settings.reconnect_max_ms / 1e3, tools.uniform)
         self._pending = asyncio.Event()
+        self._heard = asyncio.Event()
         self._state: LinkState | None = None
         self._reason = ""
         self._was_ready = False
@@ -151,6 +153,7 @@ class Link:
     async def _receive(self, stream: Stream) -> Offence | None:
         """Take frames in until the stream ends or the worker commits an offence."""
         while (frame := await stream.receive()) is not None:
+            self._heard.set()
             offence = self._tools.book.receive(self.worker, frame)
             self._tools.wake_all()
             if offence is not None:
@@ -163,7 +166,19 @@ class Link:
             await self._pending.wait()
             self._pending.clear()
             while (frame := self._tools.book.next_frame(self.worker)) is not None:
+                self._heard.clear()
                 await stream.send(frame)
+                if self.worker.breaker.is_open:
+                    await self._give_time()
+
+    async def _give_time(self) -> None:
+        """A worker that misses deadlines gets the next frame when it spoke or a deadline later.
+
+        Without that, buffers between us fill with wishes that are long over, and it would never catch up.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._tools.settings.draft_deadline_ms / 1e3):
+                await self._heard.wait()
 
     async def _hang_up(self, stream: Stream) -> None:
         try:

@@ -26,12 +26,13 @@ class LinkSet:
         evidence than a registry that may have just restarted.
         """
         ready = {member.incarnation: member for member in snapshot.drafts()}
+        by_address = {member.address: name for name, member in ready.items()}
         draining = _draining(snapshot)
         for name, link in self._links.items():
-            member = ready.get(name)
-            link.retiring = member is None
-            moved = member is not None and member.address != link.address
-            if moved or name in draining or (link.retiring and not link.is_ready):
+            link.retiring = name not in ready
+            replaced = by_address.get(link.address, name) != name
+            moved = name in ready and ready[name].address != link.address
+            if moved or replaced or name in draining or (link.retiring and not link.is_ready):
                 self._tasks[name].cancel()
         for name, member in ready.items():
             if name not in self._links:

@@ -15,7 +15,7 @@ from outrider_target.drafting.conduct import Offence
 from outrider_target.drafting.intake import Intake
 from outrider_target.drafting.linked_worker import LinkedWorker
 from outrider_target.drafting.metrics import DraftingMetrics
-from outrider_target.drafting.selection import Selection
+from outrider_target.drafting.selection import Selection, Survey
 from outrider_target.drafting.session_book import SessionBook
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Ask, Collected, CommittedRow, SessionSpec, Verdict
@@ -64,8 +64,7 @@ class LockedBook:
         started_s = self._clock.now_s()
         with self._changed:
             self._step_time_s = step_time_s
-            self._wait(asks, started_s)
-            proposals = self._selection.take(asks)
+            proposals = self._selection.take(self._wait(asks, started_s))
         waited_s = self._clock.now_s() - started_s
         self._metrics.wait_s.observe(waited_s)
         return Collected(proposals, waited_s)
@@ -107,7 +106,7 @@ class LockedBook:
                 worker.conduct.grant(len(frame.opens) + len(frame.commits))
         return frame
 
-    def _wait(self, asks: Sequence[Ask], started_s: float) -> None:
+    def _wait(self, asks: Sequence[Ask], started_s: float) -> Survey:
         deadline_s = self._settings.draft_deadline_ms / 1e3
         expired = False
         while True:
@@ -115,10 +114,10 @@ class LockedBook:
             waited_s = self._clock.now_s() - started_s
             plan = plan_wait(survey.missing, survey.current_tokens, self._step_time_s, deadline_s)
             if not plan.keys:
-                return
+                return survey
             if expired or waited_s >= plan.limit_s:
                 self._note_misses(sorted(plan.keys))
-                return
+                return survey
             expired = not self._changed.wait(plan.limit_s - waited_s)
 
     def _note_misses(self, keys: Sequence[int]) -> None:

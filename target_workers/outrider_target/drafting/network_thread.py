@@ -6,6 +6,8 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 
+_CLEAR_AWAY_S = 1.0
+
 
 class NetworkThread:
     """Runs callbacks and coroutines on its loop. After `stop`, callbacks are ignored."""
@@ -30,7 +32,18 @@ class NetworkThread:
         if already:
             last.close()
             return
-        asyncio.run_coroutine_threadsafe(last, self._loop).result()
+        asyncio.run_coroutine_threadsafe(_then_idle(last), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+async def _then_idle(last: Coroutine[None, None, None]) -> None:
+    """Run `last`, then let what gRPC still has to clear away end; a loop must not close over running tasks."""
+    await last
+    remaining = asyncio.all_tasks() - {asyncio.current_task()}
+    if remaining:
+        _, stuck = await asyncio.wait(remaining, timeout=_CLEAR_AWAY_S)
+        for task in stuck:
+            task.cancel()
+        await asyncio.gather(*stuck, return_exceptions=True)

@@ -70,7 +70,10 @@ class RemoteSpeculator:
 
     def collect(self, asks: Sequence[Ask], step_time_s: float) -> Collected:
         """The best usable proposal for each ask. Waits only if waiting pays, never beyond the draft deadline."""
-        return self._book.collect(asks, step_time_s)
+        collected = self._book.collect(asks, step_time_s)
+        if len(collected.proposals) < len(asks):
+            self._wake_links()  # sessions may have left a worker that was waited for in vain
+        return collected
 
     def judge(self, verdicts: Sequence[Verdict]) -> None:
         """Learn how proposals fared."""

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
 from outrider_target.drafting.acceptance import Acceptance
 from outrider_target.drafting.inbox import DropReason
 from outrider_target.drafting.metrics import DraftingMetrics
-from outrider_target.drafting.session import DraftSession
+from outrider_target.drafting.session import DraftedRequest, DraftSession
 from outrider_target.drafting.session_book import SessionBook
 from outrider_target.drafting.speculator import Ask, Proposal
 from outrider_target.drafting.wait_rule import MissingRow
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """How a batch stands: what it could use now, and what may still come."""
+class Offer:
+    """A usable proposal of one session. `worth`: expected accepted ids."""
 
-    current_tokens: float
-    """Tokens that the step is expected to yield with what is here, over all asks."""
-    missing: tuple[MissingRow, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
     session: DraftSession
     worker: str
     token_ids: tuple[int, ...]
     worth: float
-    """Expected accepted ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How a batch stands: what it could use now, and what may still come."""
+
+    offers: dict[int, list[Offer]]
+    """By request key, the best first; only requests that have any."""
+    current_tokens: float
+    """Tokens that the step is expected to yield with these, over all asks."""
+    missing: tuple[MissingRow, ...]
 
 
 class Selection:
@@ -44,46 +47,47 @@ class Selection:
 
     def survey(self, asks: Sequence[Ask]) -> Survey:
         """How the asks stand now. Workers with an open breaker owe nothing."""
-        tokens, missing = 0.0, []
+        offers: dict[int, list[Offer]] = {}
+        tokens, missing = float(len(asks)), []
         for ask in asks:
-            worth = max((offer.worth for offer in self._offers(ask)), default=None)
-            tokens += 1.0 + (worth or 0.0)
-            if worth is None and (row := self._missing_row(ask)) is not None:
+            request = self._book.request(ask.key)
+            if request is None or ask.committed_length > len(request.ids):
+                continue
+            found = self._offers(request, ask)
+            if found:
+                offers[ask.key] = found
+                tokens += found[0].worth
+            elif (row := self._missing_row(request, ask)) is not None:
                 missing.append(row)
-        return Survey(tokens, tuple(missing))
+        return Survey(offers, tokens, tuple(missing))
 
-    def take(self, asks: Sequence[Ask]) -> dict[int, Proposal]:
-        """The best usable proposal of each ask, by key; the others are counted as outbid."""
-        proposals = {}
-        for ask in asks:
-            offers = sorted(self._offers(ask), key=lambda offer: (-offer.worth, offer.session.pool))
+    def take(self, survey: Survey) -> dict[int, Proposal]:
+        """The best proposal of each ask, by key; the others are counted as outbid."""
+        for offers in survey.offers.values():
             for rank, offer in enumerate(offers):
                 if offer.session.inbox.mark_used() and rank > 0:
                     self._metrics.dropped.labels(offer.session.pool, DropReason.OUTBID.value).inc()
-            if offers:
-                best = offers[0]
-                proposals[ask.key] = Proposal(best.token_ids, best.session.pool, best.worker)
-        return proposals
+        return {
+            key: Proposal(offers[0].token_ids, offers[0].session.pool, offers[0].worker)
+            for key, offers in survey.offers.items()
+        }
 
-    def _offers(self, ask: Ask) -> Iterator[_Offer]:
-        request = self._book.request(ask.key)
-        if request is None or ask.committed_length > len(request.ids):
-            return
+    def _offers(self, request: DraftedRequest, ask: Ask) -> list[Offer]:
+        offers = []
         for session in request.sessions.values():
             token_ids = session.inbox.usable(request.ids, ask.committed_length)[: ask.depth]
             if token_ids and session.worker is not None:
                 worth = self._acceptance.expected_accepted(session.pool, len(token_ids))
-                yield _Offer(session, session.worker, token_ids, worth)
+                offers.append(Offer(session, session.worker, token_ids, worth))
+        offers.sort(key=lambda offer: (-offer.worth, offer.session.pool))
+        return offers
 
-    def _missing_row(self, ask: Ask) -> MissingRow | None:
-        request = self._book.request(ask.key)
-        if request is None:
-            return None
-        now_s = self._clock.now_s()
+    def _missing_row(self, request: DraftedRequest, ask: Ask) -> MissingRow | None:
         delays, gain = [], 0.0
         for session in request.sessions.values():
             worker = self._book.placement.worker_of(session)
             if worker is not None and not worker.breaker.is_open and session.awaits_answer(ask.committed_length):
-                delays.append(max(0.0, session.asked_at_s + worker.latency.mean_s - now_s))
+                expected_s = session.asked_at_s + worker.latency.mean_s
+                delays.append(max(0.0, expected_s - self._clock.now_s()))
                 gain = max(gain, self._acceptance.expected_accepted(session.pool, ask.depth))
         return MissingRow(ask.key, gain, min(delays)) if delays else None

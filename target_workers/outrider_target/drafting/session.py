@@ -24,6 +24,10 @@ class DraftedRequest:
     want: Want | None = None
     """The proposal that the next round would like to have."""
 
+    def wants_nothing_after(self, length: int) -> bool:
+        """Whether no proposal was wanted yet that continues the first `length` ids, if those are all."""
+        return self.want is None or self.want.base_length != length or length != len(self.ids)
+
 
 @dataclass(frozen=True, slots=True)
 class Want:

@@ -47,9 +47,12 @@ class SessionBook:
             self._join(request, pool)
 
     def commit(self, row: CommittedRow) -> None:
-        """Note what a request committed. A base below what is known is a rewind, and a new epoch everywhere."""
+        """Note what a request committed. A base below what is known is a rewind, and a new epoch everywhere.
+
+        Nothing is asked for twice after the same ids: two answers could differ, and that would look like a lie.
+        """
         request = self._requests.get(row.key)
-        if request is None:
+        if request is None or not (row.delta or request.wants_nothing_after(row.base_length)):
             return
         assert row.base_length <= len(request.ids), f"commit after {row.base_length} ids, have {len(request.ids)}"
         rewound = row.base_length < len(request.ids)

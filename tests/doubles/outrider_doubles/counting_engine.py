@@ -28,7 +28,6 @@ class CountingEngine:
         self.ids: dict[int, list[int]] = {}
         self.accepted = Counter[str]()
         """Accepted ids by worker."""
-        self.longest_wait_s = 0.0
 
     def start(self, *keys: int) -> None:
         """Open requests."""
@@ -40,9 +39,7 @@ class CountingEngine:
     def round(self) -> None:
         """One round over all requests."""
         asks = [Ask(key, len(ids), self.depth) for key, ids in self.ids.items()]
-        started_s = time.monotonic()
         collected = self.speculator.collect(asks, STEP_TIME_S)
-        self.longest_wait_s = max(self.longest_wait_s, time.monotonic() - started_s)
         for key in self.ids:
             self._verify(key, collected.proposals.get(key))
 

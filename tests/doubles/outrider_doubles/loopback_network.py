@@ -10,11 +10,13 @@ from outrider_wire.drafting import DrafterRound, VerifierRound
 
 
 class LoopbackStream:
-    """A stream to a `StrictWorker` that answers at once. `hold` makes writes wait; `fail` breaks the next receive."""
+    """A stream to a `StrictWorker` that answers at once. `writable` lets writes through."""
 
     def __init__(self) -> None:
         self.worker = StrictWorker()
         self.frames: list[VerifierRound] = []
+        self.mute = False
+        """Whether the worker keeps its answers to itself."""
         self.closed = asyncio.Event()
         self.writable = asyncio.Event()
         self.writable.set()
@@ -26,7 +28,9 @@ class LoopbackStream:
         self.sending.set()
         await self.writable.wait()
         self.frames.append(frame)
-        self._incoming.put_nowait(self.worker.apply(frame))
+        answer = self.worker.apply(frame)
+        if not self.mute:
+            self._incoming.put_nowait(answer)
 
     async def receive(self) -> DrafterRound | None:
         """The next answer, or what `fail` and `end` said."""

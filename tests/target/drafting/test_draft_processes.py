@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
+from random import Random
 
 import pytest
 from outrider_doubles.draft_process import DraftProcess
@@ -94,3 +96,37 @@ def test_a_worker_that_restarts_at_its_address_is_found_again(verifier: Verifier
         with draft_process("a", port=first.port):
             verifier.until_accepted("a")
             assert verifier.counted("reconnects_total") >= 1
+
+
+def test_a_worker_that_is_stopped_for_long_loses_its_link_and_is_found_again(verifier: Verifier) -> None:
+    with draft_process("a") as worker:
+        running(verifier, worker)
+        worker.stop()
+        verifier.until_state("a", state="backoff")  # keepalive noticed
+        worker.resume()
+        verifier.until_accepted("a")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_happens_to_workers_answers_stay_right_and_speculation_resumes(verifier: Verifier, seed: int) -> None:
+    random = Random(seed)
+    with ExitStack() as stack:
+        workers = [stack.enter_context(draft_process(f"first{index}")) for index in range(2)]
+        running(verifier, *workers)
+        for event in range(6):
+            index = random.randrange(2)
+            match random.choice(["stop", "resume", "kill"]):
+                case "stop":
+                    workers[index].stop()
+                case "resume":
+                    workers[index].resume()
+                case "kill":
+                    workers[index].kill()
+                    workers[index] = stack.enter_context(draft_process(f"later{event}"))
+                    verifier.knows(*(worker.member() for worker in workers))
+            for _ in range(random.randrange(30)):
+                verifier.engine.round()
+        for worker in workers:
+            worker.resume()
+        before = verifier.engine.accepted.total()
+        verifier.engine.rounds_until(lambda: verifier.engine.accepted.total() > before + 100)

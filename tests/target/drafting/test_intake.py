@@ -168,6 +168,19 @@ def test_a_refused_session_goes_to_the_next_worker_and_may_return_later() -> Non
     assert bench.holder() is not None
 
 
+def test_nothing_is_asked_for_twice_after_the_same_ids() -> None:
+    bench = asked("a")
+    bench.exchange()
+    bench.commit(7, 4, depth=2)
+    bench.commit(7, 4, depth=0)
+    bench.commit(7, 4, depth=3)
+    bench.exchange()
+    assert bench.remote["a"].asked == 1
+    bench.commit(7, 4, 5, depth=3)
+    bench.exchange()
+    assert bench.remote["a"].asked == 2
+
+
 def test_a_flood_is_an_offence_and_is_not_even_read() -> None:
     bench = asked("a", settings=DraftingSettings(unsolicited_rows=16))
     assert bench.deliver("a", DrafterRound((Chain(99, 1, 0, (1,)),) * 100)) is Offence.FLOOD

@@ -13,6 +13,7 @@ from outrider_doubles.loopback_network import LoopbackStream
 from outrider_runtime.errors import Mismatch, NotReady
 from outrider_target.drafting.link import LinkState
 from outrider_target.drafting.settings import DraftingSettings
+from outrider_target.drafting.speculator import Ask
 from outrider_wire.draft_codec import MalformedFrame
 from outrider_wire.drafting import Chain, DrafterRound
 from outrider_wire.registry import DraftLinkStatus, MemberState
@@ -27,6 +28,7 @@ BRISK = DraftingSettings(
     unsolicited_rows=16,
 )
 LASTING = DraftingSettings(
+    draft_deadline_ms=10_000,
     handshake_timeout_ms=10,
     reconnect_first_ms=60_000,
     reconnect_max_ms=60_000,
@@ -183,6 +185,25 @@ async def test_while_a_write_is_stuck_commits_merge_into_the_next_frame(lasting:
     assert stream.worker.asked == 2
 
 
+async def test_a_worker_that_misses_deadlines_gets_no_second_frame_before_it_spoke(lasting: LinkBench) -> None:
+    lasting.drafting.book.open(spec(7))
+    lasting.update(draft_member("a"))
+    stream = await lasting.ready_stream()
+    await lasting.until(lambda: bool(stream.frames))
+    stream.mute = True
+    lasting.drafting.commit(7, 3, 4)
+    for _ in range(LASTING.breaker_misses):
+        lasting.drafting.book.collect([Ask(7, 4, 4)], step_time_s=1e-6)
+    for length in range(4, 30):
+        lasting.links.wake_all()
+        await lasting.until(lambda: len(stream.frames) >= 2)
+        lasting.drafting.commit(7, length, length + 1)
+    assert len(stream.frames) == 2
+    stream.say(DrafterRound())
+    await lasting.until(lambda: stream.worker.sessions[1].ids == list(range(1, 31)))
+    assert len(stream.frames) == 3
+
+
 async def test_a_draining_worker_is_left_at_once(lasting: LinkBench) -> None:
     lasting.update(draft_member("a"))
     stream = await lasting.ready_stream()
@@ -198,6 +219,24 @@ async def test_a_worker_that_vanished_from_the_registry_is_used_until_its_link_b
     assert brisk.state("a") == "ready"
     stream.end()
     await brisk.until(lambda: brisk.links.statuses() == ())
+
+
+async def test_a_worker_whose_address_belongs_to_another_one_now_is_forgotten(lasting: LinkBench) -> None:
+    lasting.update(draft_member("a", address="host:1"))
+    await lasting.ready_stream()
+    lasting.update(draft_member("b", address="host:1"))
+    await lasting.ready_stream("b")
+    await lasting.until(lambda: lasting.status("a") is None)
+
+
+async def test_a_worker_that_moved_to_another_address_is_linked_there(lasting: LinkBench) -> None:
+    lasting.update(draft_member("a", address="host:1"))
+    first = await lasting.ready_stream()
+    lasting.update(draft_member("a", address="host:2"))
+    await lasting.until(lambda: lasting.status("a") is None)
+    lasting.update(draft_member("a", address="host:2"))
+    await lasting.ready_stream()
+    assert first.closed.is_set()
 
 
 async def test_a_worker_that_vanished_while_out_of_reach_is_forgotten(lasting: LinkBench) -> None:
