@@ -1,0 +1,114 @@
+"""Judges the arguments of our application section by section, and brings them into the shape of `ClusterConfig`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from outrider_cluster.config.finding import Finding, show, unknown_key
+from outrider_cluster.config.pools import read_pool
+from outrider_cluster.config.settings_check import check_settings
+from outrider_cluster.config.speculation import Speculation, SpeculativeConfig, read_speculation
+from outrider_cluster.controller.settings import ControllerSettings
+from outrider_cluster.gateway.settings import GatewaySettings
+from outrider_runtime.settings import Settings
+from outrider_target.drafting.settings import DraftingSettings
+from outrider_target.settings import ModelSettings, TargetSettings
+
+PLAIN_SECTIONS: Mapping[str, type[Settings]] = {
+    "model": ModelSettings,
+    "target": TargetSettings,
+    "drafting": DraftingSettings,
+    "controller": ControllerSettings,
+    "gateway": GatewaySettings,
+}
+"""Sections that are one settings object each."""
+_SPECULATION, _POOLS = "speculative_config", "draft_pools"
+SECTIONS = (*PLAIN_SECTIONS, _SPECULATION, _POOLS)
+
+
+@dataclass(frozen=True, slots=True)
+class Args:
+    """Arguments in the shape of the settings, and everything that is wrong with them."""
+
+    data: Mapping[str, Any] = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
+
+
+def read_args(value: object) -> Args:
+    """Judge arguments. Paths of findings start at `value`.
+
+    Args:
+        value: the arguments as the user wrote them. None, also for a section, means defaults.
+    """
+    if value is None:
+        return Args()
+    if not isinstance(value, Mapping):
+        return Args(findings=(Finding((), "must be a mapping of keys to values", show((), value)),))
+    given = {key: inner for key, inner in value.items() if inner is not None}
+    speculation = _read_speculation(given)
+    pools, pool_findings = _read_pools(given, speculation)
+    findings = [*_judge_sections(value), *speculation.findings, *pool_findings]
+    data = {key: inner for key, inner in given.items() if key in SECTIONS}
+    data |= {_SPECULATION: speculation.cluster, _POOLS: pools}
+    return Args(data, tuple(findings or _judge_whole(data)))
+
+
+def _judge_sections(value: Mapping[Any, Any]) -> Iterator[Finding]:
+    for key, inner in value.items():
+        if key not in SECTIONS:
+            yield unknown_key((str(key),), inner, SECTIONS)
+        elif key in PLAIN_SECTIONS and inner is not None:
+            yield from (finding.under((key,)) for finding in check_settings(PLAIN_SECTIONS[key], inner))
+
+
+def _read_speculation(given: Mapping[Any, Any]) -> Speculation:
+    found = read_speculation(given.get(_SPECULATION, {}))
+    findings = tuple(finding.under((_SPECULATION,)) for finding in found.findings)
+    return Speculation(found.cluster, found.pool, findings)
+
+
+def _read_pools(value: Mapping[Any, Any], speculation: Speculation) -> tuple[list[Mapping[str, Any]], list[Finding]]:
+    entries = value.get(_POOLS, [])
+    if not isinstance(entries, list | tuple):
+        return [], [Finding((_POOLS,), "must be a list of pools", show((_POOLS,), entries))]
+    pools = [read_pool(entry) for entry in entries]
+    findings = [finding.under((_POOLS, i)) for i, pool in enumerate(pools) for finding in pool.findings]
+    keys = [pool.keys for pool in pools]
+    if speculation.pool is not None:
+        own = read_pool(speculation.pool)
+        findings += [finding.under((_SPECULATION,)) for finding in own.findings]
+        findings += [_two_places(speculation.pool)] if entries else []
+        keys.append(own.keys)
+    return keys, [*findings, *_repeated_names(keys)]
+
+
+def _two_places(pool: Mapping[str, Any]) -> Finding:
+    hint = "Move method and its keys into an entry of draft_pools."
+    return Finding((_SPECULATION, "method"), "cannot stand beside draft_pools", show((), pool["method"]), None, hint)
+
+
+def _repeated_names(pools: list[Mapping[str, Any]]) -> Iterator[Finding]:
+    seen: Counter[object] = Counter()
+    for i, pool in enumerate(pools):
+        name = pool.get("name")
+        seen[name] += 1
+        if name is not None and seen[name] > 1:
+            yield Finding((_POOLS, i, "name"), "is the name of an earlier pool", show((), name), "a name of its own")
+
+
+def _judge_whole(data: Mapping[str, Any]) -> Iterator[Finding]:
+    """Rules about several sections; each names all its values."""
+    controller = ControllerSettings.model_validate(data.get("controller", {}))
+    most = SpeculativeConfig.model_validate(data[_SPECULATION]).num_speculative_tokens
+    if controller.depth != "static" and "num_speculative_tokens" in data[_SPECULATION] and controller.depth > most:
+        path = ("controller", "depth")
+        problem = "exceeds speculative_config.num_speculative_tokens"
+        yield Finding(path, problem, str(controller.depth), f"at most {most}")
+    target = TargetSettings.model_validate(data.get("target", {}))
+    if target.max_num_batched_tokens < target.max_num_seqs:
+        path = ("target", "max_num_batched_tokens")
+        allowed = f"at least target.max_num_seqs, {target.max_num_seqs}"
+        yield Finding(path, "leaves no token for some requests", str(target.max_num_batched_tokens), allowed)

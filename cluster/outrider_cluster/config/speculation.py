@@ -1,0 +1,129 @@
+"""The cluster-wide part of speculation, and what a config may ask of it today."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pydantic import Field
+
+from outrider_cluster.config.finding import Finding, nearest, show
+from outrider_cluster.config.settings_check import check_settings
+from outrider_cluster.config.vllm_keys import HINTS, REJECTION_METHODS, VllmSpeculativeConfig, asks_for_nothing
+from outrider_runtime.settings import Settings
+from outrider_wire.drafting import MAX_CHAIN_TOKENS
+
+_IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+_NGRAM_NAMES = ("ngram", "[ngram]")
+CLUSTER_KEYS = ("num_speculative_tokens", "rejection_sample_method")
+"""Keys of vLLM's object that hold for all pools; the others describe one pool."""
+_OTHER_RULE_KEYS = (
+    "draft_sample_method",
+    "synthetic_acceptance_rate",
+    "synthetic_acceptance_rates",
+    "synthetic_acceptance_length",
+    "num_speculative_tokens_per_batch_size",
+    "enable_adaptive_verification",
+)
+"""Keys of rules and policies for all pools that there are not yet."""
+
+
+class SpeculativeConfig(Settings):
+    """What holds for all draft pools."""
+
+    num_speculative_tokens: int = Field(default=4, ge=1, le=MAX_CHAIN_TOKENS)
+    """Proposed tokens per round at most."""
+    rejection_sample_method: Literal["coupled"] = "coupled"
+    """Acceptance rule: `coupled` is equality under shared noise. The other known rules are not available yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """What a ``speculative_config`` says: settings for all pools, keys of its own pool, and what is wrong with it."""
+
+    cluster: Mapping[str, Any] = field(default_factory=dict)
+    pool: Mapping[str, Any] | None = None
+    """Keys of the pool that a vLLM object describes; None when it describes none."""
+    findings: tuple[Finding, ...] = ()
+
+
+def read_speculation(value: object) -> Speculation:
+    """Take a ``speculative_config`` apart; vLLM's own object is understood as it is.
+
+    Args:
+        value: the object as the user wrote it. Paths of findings start at it.
+    """
+    if isinstance(value, SpeculativeConfig):
+        return Speculation(cluster=value.model_dump())
+    findings = check_vllm_keys(value)
+    if findings or not isinstance(value, Mapping):
+        return Speculation(findings=tuple(findings))
+    findings = [*_unavailable_rules(value), *check_settings(SpeculativeConfig, _only(value, CLUSTER_KEYS))]
+    pool = {key: inner for key, inner in value.items() if key not in (*CLUSTER_KEYS, *_OTHER_RULE_KEYS)}
+    method = infer_method(value)
+    if method is None:
+        findings += [_without_method(key, inner) for key, inner in pool.items() if not asks_for_nothing(key, inner)]
+    own_pool = None if method is None else {"name": _pool_name(method), **pool, "method": method}
+    return Speculation(_only(value, CLUSTER_KEYS), own_pool, tuple(_once(findings)))
+
+
+def check_vllm_keys(value: object) -> list[Finding]:
+    """Unknown keys and values of the wrong kind, judged by vLLM's table."""
+    return [_with_hint(finding) for finding in check_settings(VllmSpeculativeConfig, value)]
+
+
+def _with_hint(finding: Finding) -> Finding:
+    hint = HINTS.get(str(finding.path[-1])) if finding.path else None
+    return finding if hint is None else replace(finding, suggestion=hint)
+
+
+def infer_method(keys: Mapping[str, Any]) -> str | None:
+    """The method that a pool's keys ask for, by vLLM's rules; None when they ask for none."""
+    method, model = keys.get("method"), keys.get("model")
+    if method is None and isinstance(model, str):
+        if model in _NGRAM_NAMES:
+            return "ngram"
+        return "custom_class" if _IMPORT_PATH.fullmatch(model) else "draft_model"
+    return "ngram" if method in _NGRAM_NAMES else method
+
+
+def _unavailable_rules(value: Mapping[str, Any]) -> list[Finding]:
+    rule = value.get("rejection_sample_method")
+    findings = []
+    if rule is not None and rule != "coupled":
+        findings.append(_other_rule(rule))
+    for key in _OTHER_RULE_KEYS:
+        if key in value and not asks_for_nothing(key, value[key]):
+            shown = show((key,), value[key])
+            findings.append(Finding((key,), "is not available yet", shown, None, "Leave it out."))
+    return findings
+
+
+def _other_rule(rule: object) -> Finding:
+    path = ("rejection_sample_method",)
+    if rule in REJECTION_METHODS:
+        why = "With coupled, the output does not depend on the drafts at all."
+        return Finding(path, f"{rule} is not available yet", show(path, rule), "coupled", why)
+    close = nearest(rule, REJECTION_METHODS)
+    meant = None if close is None else f"Did you mean {close}?"
+    return Finding(path, "is no acceptance rule", show(path, rule), "coupled", meant)
+
+
+def _without_method(key: str, value: object) -> Finding:
+    hint = "Add method, or move the key to an entry of draft_pools."
+    return Finding((key,), "describes a draft pool, but there is no method", show((key,), value), None, hint)
+
+
+def _pool_name(method: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", method.lower()).strip("-") or "pool"
+
+
+def _only(value: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value[key] for key in keys if value.get(key) is not None}
+
+
+def _once(findings: list[Finding]) -> list[Finding]:
+    """The first finding of each path."""
+    return list({finding.path: finding for finding in reversed(findings)}.values())[::-1]

@@ -1,0 +1,1 @@
+"""The controller: who is in the cluster, and the metrics of all of it. Imports neither Ray nor torch."""
