@@ -1,0 +1,152 @@
+"""OpenAI's response objects, built from deltas. Pure: completions and chat differ in a `Dialect` only."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from outrider_cluster.gateway.speculative_metrics import outrider_extras, request_metrics
+from outrider_runtime.errors import EngineFailed
+from outrider_wire.generation import Finished, GenerationDelta
+
+Json = dict[str, object]
+
+
+class Dialect(Protocol):
+    """How one of OpenAI's APIs spells an answer."""
+
+    @property
+    def object_name(self) -> str:
+        """Value of `object` in a whole response."""
+
+    @property
+    def chunk_name(self) -> str:
+        """Value of `object` in a streamed chunk."""
+
+    def choice(self, index: int, text: str, finish_reason: str) -> Json:
+        """A whole choice."""
+
+    def opening(self, index: int) -> Json | None:
+        """The first chunk of a choice, before any text; None where the API has none."""
+
+    def piece(self, index: int, text: str, finish_reason: str | None) -> Json:
+        """A further piece of a choice."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHead:
+    """What all objects of one answer share."""
+
+    id: str
+    created: int
+    model: str
+    system_fingerprint: str
+    seed: int
+    exact: bool
+    choices: int
+    choices_per_prompt: int
+
+    def envelope(self, object_name: str) -> Json:
+        """The common beginning of a response or chunk."""
+        return {
+            "id": self.id,
+            "object": object_name,
+            "created": self.created,
+            "model": self.model,
+            "system_fingerprint": self.system_fingerprint,
+        }
+
+    def statistics(self, finished: Finished | None) -> Json:
+        """The `metrics` of vLLM and our sibling: for a single choice only, as in vLLM."""
+        if self.choices != 1 or finished is None:
+            return {}
+        extras = outrider_extras(finished.speculation, self.exact)
+        return {"metrics": request_metrics(finished), "outrider": extras}
+
+
+@dataclass(slots=True)
+class Tally:
+    """How the choices of one answer ended so far, by index."""
+
+    finished: dict[int, Finished] = field(default_factory=dict)
+
+    def saw(self, delta: GenerationDelta) -> None:
+        """Note the end of a choice."""
+        if delta.finished is not None:
+            self.finished[delta.index] = delta.finished
+
+    def only(self) -> Finished | None:
+        """The end of the only choice, if there is just one."""
+        return self.finished.get(0)
+
+    def usage(self, head: AnswerHead) -> Mapping[str, object]:
+        """OpenAI's `usage`: each prompt counts once, however many choices it has."""
+        firsts = [ended for index, ended in self.finished.items() if index % head.choices_per_prompt == 0]
+        prompt = sum(ended.prompt_tokens for ended in firsts)
+        completion = sum(ended.completion_tokens for ended in self.finished.values())
+        return {
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": sum(ended.cached_tokens for ended in firsts)},
+        }
+
+
+async def whole_answer(head: AnswerHead, dialect: Dialect, deltas: AsyncGenerator[GenerationDelta, None]) -> Json:
+    """The response of a request that does not stream.
+
+    Raises:
+        OutriderError: whatever ends `deltas`.
+    """
+    texts: dict[int, list[str]] = {index: [] for index in range(head.choices)}
+    tally = Tally()
+    async with aclosing(deltas):
+        async for delta in deltas:
+            texts[delta.index].append(delta.text)
+            tally.saw(delta)
+    if len(tally.finished) != head.choices:
+        raise EngineFailed(f"{head.choices - len(tally.finished)} of {head.choices} choices did not finish")
+    choices = [
+        dialect.choice(index, "".join(parts), tally.finished[index].reason.value) for index, parts in texts.items()
+    ]
+    return {
+        **head.envelope(dialect.object_name),
+        "choices": choices,
+        "usage": tally.usage(head),
+        "seed": head.seed,
+        **head.statistics(tally.only()),
+    }
+
+
+async def answer_chunks(
+    head: AnswerHead, dialect: Dialect, deltas: AsyncGenerator[GenerationDelta, None], include_usage: bool
+) -> AsyncGenerator[Json, None]:
+    """The chunks of a request that streams. The seed stands in the last chunk of each choice and beside the usage."""
+    tally = Tally()
+    opened: set[int] = set()
+    async with aclosing(deltas):
+        async for delta in deltas:
+            tally.saw(delta)
+            if delta.index not in opened:
+                opened.add(delta.index)
+                opening = dialect.opening(delta.index)
+                if opening is not None:
+                    yield {**head.envelope(dialect.chunk_name), "choices": [opening]}
+            if delta.text or delta.finished is not None:
+                yield _chunk(head, dialect, delta)
+    if include_usage:
+        yield {
+            **head.envelope(dialect.chunk_name),
+            "choices": [],
+            "usage": tally.usage(head),
+            "seed": head.seed,
+            **head.statistics(tally.only()),
+        }
+
+
+def _chunk(head: AnswerHead, dialect: Dialect, delta: GenerationDelta) -> Json:
+    reason = None if delta.finished is None else delta.finished.reason.value
+    chunk = {**head.envelope(dialect.chunk_name), "choices": [dialect.piece(delta.index, delta.text, reason)]}
+    return chunk if reason is None else {**chunk, "seed": head.seed}

@@ -1,0 +1,108 @@
+"""Base of request bodies: no field is ignored by accident.
+
+Every key of a body is either a field that we serve, a parameter that changes nothing about the answer (ignored on
+purpose), a parameter that we accept at its neutral value only, or unknown and refused with the nearest known name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails
+
+from outrider_cluster.gateway.errors import UnknownParameter, UnsupportedParameter
+from outrider_runtime.errors import InvalidRequest
+
+
+class NeutralOnly:
+    """A parameter that we do not serve: accepted only where it asks for nothing.
+
+    Args:
+        is_neutral: whether a value asks for nothing.
+        allowed: the accepted values in words, for the refusal.
+    """
+
+    def __init__(self, is_neutral: Callable[[Any], bool], allowed: str) -> None:
+        self.is_neutral = is_neutral
+        self.allowed = allowed
+
+
+def neutral(*values: object) -> NeutralOnly:
+    """Accepts null and exactly `values` (1 and 1.0 are the same, 1 and true are not)."""
+
+    def is_neutral(value: object) -> bool:
+        return value is None or any(_same(value, known) for known in values)
+
+    words = " or ".join(["null", *(repr(v).lower() if isinstance(v, bool) else repr(v) for v in values)])
+    return NeutralOnly(is_neutral, f"{words} (anything else is not supported yet)")
+
+
+class Body(BaseModel):
+    """A part of a request body. Types are strict: no text where a number belongs."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=True)
+
+    ignored: ClassVar[frozenset[str]] = frozenset()
+    """Known parameters that change nothing about the answer."""
+    neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {}
+    """Known parameters that are not served."""
+
+    @classmethod
+    def parse(cls, raw: Mapping[str, object]) -> Self:
+        """The checked body.
+
+        Raises:
+            InvalidRequest: naming the first offending field as the client wrote it.
+        """
+        try:
+            return cls.model_validate(raw)
+        except ValidationError as error:
+            raise _refusal(error.errors(include_url=False)[0]) from error
+
+    @model_validator(mode="before")
+    @classmethod
+    def _judge_keys(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping):
+            return raw
+        kept = {}
+        for key, value in raw.items():
+            if key in cls.model_fields:
+                kept[key] = value
+            elif key in cls.neutral_only:
+                if not cls.neutral_only[key].is_neutral(value):
+                    raise _Found(key, value, cls.neutral_only[key].allowed, UnsupportedParameter)
+            elif key not in cls.ignored:
+                raise _Found(key, value, f"no such field{cls._nearest(key)}", UnknownParameter)
+        return kept
+
+    @classmethod
+    def _nearest(cls, key: str) -> str:
+        known = sorted({*cls.model_fields, *cls.ignored, *cls.neutral_only})
+        close = difflib.get_close_matches(key[:64], known, n=1, cutoff=0.5)
+        return f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(sorted(cls.model_fields))}"
+
+
+class _Found(ValueError):
+    """A key that was judged; pydantic adds where it stands."""
+
+    def __init__(self, key: str, value: object, allowed: str, refusal: type[InvalidRequest]) -> None:
+        self.key, self.value, self.allowed, self.refusal = key, value, allowed, refusal
+        super().__init__(allowed)
+
+
+def _refusal(detail: ErrorDetails) -> InvalidRequest:
+    cause = detail.get("ctx", {}).get("error")
+    path = [str(part) for part in detail["loc"]]
+    if isinstance(cause, _Found):
+        return cause.refusal(".".join([*path, cause.key]), cause.value, cause.allowed)
+    field = ".".join(path) or "body"
+    if detail["type"] == "missing":
+        return InvalidRequest(field, None, "a value: this field is required")
+    return InvalidRequest(field, detail["input"], detail["msg"].removeprefix("Value error, "))
+
+
+def _same(value: object, known: object) -> bool:
+    return isinstance(value, bool) == isinstance(known, bool) and value == known

@@ -1,0 +1,83 @@
+"""POST /v1/completions: prompts as text or ids, one or many."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from outrider_cluster.gateway.answers import Json
+from outrider_cluster.gateway.intake import Intake
+from outrider_cluster.gateway.openai_models import DEFAULT_COMPLETION_TOKENS, CompletionBody
+from outrider_runtime.errors import InvalidRequest
+from outrider_wire.generation import GenerationRequest
+
+Prompt = str | tuple[int, ...]
+
+_FORMS = "text, a list of texts, a list of token ids, or a list of such lists"
+
+
+class CompletionDialect:
+    """How the completions API spells an answer."""
+
+    object_name = "text_completion"
+    chunk_name = "text_completion"
+
+    def choice(self, index: int, text: str, finish_reason: str) -> Json:
+        """A whole choice."""
+        return self.piece(index, text, finish_reason)
+
+    def opening(self, index: int) -> None:
+        """Completions begin with their text."""
+        return None
+
+    def piece(self, index: int, text: str, finish_reason: str | None) -> Json:
+        """A further piece of a choice."""
+        return {"index": index, "text": text, "logprobs": None, "finish_reason": finish_reason}
+
+
+async def completion_requests(body: CompletionBody, intake: Intake, max_prompts: int) -> tuple[GenerationRequest, ...]:
+    """One checked request per prompt, all with the same seed: each prompt is answered as if it had come alone.
+
+    Raises:
+        OutriderError: as `Intake.prepare`, and InvalidRequest for prompts of no known form.
+    """
+    sampling = body.sampling(DEFAULT_COMPLETION_TOKENS)
+    seed: int | None = None
+    prepared: list[GenerationRequest] = []
+    for prompt in prompts_of(body.prompt, max_prompts):
+        request = GenerationRequest(
+            model=body.model or "",
+            prompt_text=prompt if isinstance(prompt, str) else None,
+            prompt_token_ids=None if isinstance(prompt, str) else prompt,
+            sampling=sampling,
+            speculation=body.speculation_options(),
+        )
+        checked = await intake.prepare(request)
+        seed = checked.sampling.seed if seed is None else seed
+        prepared.append(replace(checked, sampling=replace(checked.sampling, seed=seed)))
+    return tuple(prepared)
+
+
+def prompts_of(value: object, max_prompts: int) -> Sequence[Prompt]:
+    """The prompts in a `prompt` field.
+
+    Raises:
+        InvalidRequest: it has none of OpenAI's four forms, or too many prompts.
+    """
+    if isinstance(value, str):
+        return [value]
+    if not isinstance(value, list) or not value:
+        raise InvalidRequest("prompt", value, _FORMS)
+    if _is_ids(value):
+        return [tuple(value)]
+    if len(value) > max_prompts:
+        raise InvalidRequest("prompt", f"{len(value)} prompts", f"at most {max_prompts} prompts in one request")
+    if all(isinstance(item, str) for item in value):
+        return value
+    if all(isinstance(item, list) and _is_ids(item) for item in value):
+        return [tuple(item) for item in value]
+    raise InvalidRequest("prompt", value, _FORMS)
+
+
+def _is_ids(items: list[object]) -> bool:
+    return all(type(item) is int for item in items)

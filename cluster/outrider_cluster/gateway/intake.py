@@ -1,0 +1,90 @@
+"""From a client's request to one that targets accept: tokenised, checked by the shared validator, seeded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from outrider_cluster.gateway.registry_view import RegistryView
+from outrider_cluster.gateway.served_model import ServedModel
+from outrider_runtime.errors import InvalidRequest
+from outrider_wire.generation import GenerationRequest
+from outrider_wire.sampling import MAX_DEPTH
+from outrider_wire.seeds import choose_seed
+from outrider_wire.validation import RequestLimits, validate_request
+
+INLINE_CHARACTERS = 2048
+"""Longer texts are tokenised on a thread, so that one long prompt does not hold up everybody's streams."""
+
+
+class Intake:
+    """Prepares requests of both front ends, HTTP and gRPC.
+
+    Args:
+        model: the served model.
+        view: knows the limits of the targets.
+        randbits: random bits for seeds, as ``random.SystemRandom().getrandbits``.
+    """
+
+    def __init__(self, model: ServedModel, view: RegistryView, randbits: Callable[[int], int]) -> None:
+        self.model = model
+        self._view = view
+        self._randbits = randbits
+
+    def choose_seed(self) -> int:
+        """A seed for a request without one, below 2**53."""
+        return choose_seed(self._randbits)
+
+    def limits(self) -> RequestLimits:
+        """Bounds of requests now.
+
+        Raises:
+            NotReady: no target has ever been ready.
+        """
+        facts = self._view.facts()
+        return RequestLimits(
+            models=(self.model.name,),
+            vocab_size=facts.vocab_size,
+            max_model_len=facts.max_model_len,
+            pools=self.model.pools,
+            max_depth=MAX_DEPTH,
+        )
+
+    async def prepare(self, request: GenerationRequest) -> GenerationRequest:
+        """The request with ids instead of text, in normal form, with a seed.
+
+        Raises:
+            InvalidRequest: a field is outside its bounds.
+            UnknownModel: it names another model.
+            NotReady: no target has ever been ready.
+        """
+        limits = self.limits()
+        if request.prompt_text is not None:
+            validate_request(request, limits)  # refuses what is wrong before any work is spent on it
+            ids = await self.tokenize(request.prompt_text, add_special_tokens=True)
+            request = replace(request, prompt_text=None, prompt_token_ids=tuple(ids))
+        request = validate_request(request, limits)
+        seed = self.choose_seed() if request.sampling.seed is None else request.sampling.seed
+        return replace(request, sampling=replace(request.sampling, seed=seed))
+
+    async def tokenize(self, text: str, add_special_tokens: bool) -> list[int]:
+        """Ids of `text`."""
+        encode = self.model.tokenizer.encode
+        if len(text) <= INLINE_CHARACTERS:
+            return encode(text, add_special_tokens=add_special_tokens)
+        return await asyncio.to_thread(encode, text, add_special_tokens=add_special_tokens)
+
+    async def apply_template(self, messages: Sequence[Mapping[str, object]]) -> list[int]:
+        """Prompt ids of a conversation; the template brings its own special tokens.
+
+        Raises:
+            InvalidRequest: no messages, or the template does not accept them.
+        """
+        if not messages:
+            raise InvalidRequest("messages", messages, "at least one message")
+        length = sum(len(str(message["content"])) for message in messages)
+        if length <= INLINE_CHARACTERS:
+            return await self.tokenize(self.model.chat_template.render(messages), add_special_tokens=False)
+        text = await asyncio.to_thread(self.model.chat_template.render, messages)
+        return await self.tokenize(text, add_special_tokens=False)

@@ -1,0 +1,113 @@
+"""The OpenAI door: from an HTTP request to a response, for both completions APIs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from outrider_cluster.gateway.answers import AnswerHead, Dialect, answer_chunks, whole_answer
+from outrider_cluster.gateway.chat import ChatDialect, chat_requests
+from outrider_cluster.gateway.completions import CompletionDialect, completion_requests
+from outrider_cluster.gateway.connection import while_connected
+from outrider_cluster.gateway.dispatcher import Dispatcher, Submission
+from outrider_cluster.gateway.errors import UnsupportedParameter, refusal_reason
+from outrider_cluster.gateway.gateway_metrics import GatewayMetrics
+from outrider_cluster.gateway.http_names import http_names
+from outrider_cluster.gateway.intake import Intake
+from outrider_cluster.gateway.json_response import json_response
+from outrider_cluster.gateway.openai_models import ChatBody, CompletionBody, SamplingBody
+from outrider_cluster.gateway.registry_view import RegistryView
+from outrider_cluster.gateway.request_body import read_object
+from outrider_cluster.gateway.settings import GatewaySettings
+from outrider_cluster.gateway.stream import EventStream
+from outrider_runtime.errors import InvalidRequest
+from outrider_wire.generation import GenerationRequest
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAiFront:
+    """Both completions APIs. `unix_time_s` is wall-clock time, for `created` only."""
+
+    intake: Intake
+    dispatcher: Dispatcher
+    view: RegistryView
+    settings: GatewaySettings
+    metrics: GatewayMetrics
+    unix_time_s: Callable[[], float]
+    system_fingerprint: str
+
+    async def completions(self, request: Request) -> Response:
+        """POST /v1/completions.
+
+        Raises:
+            OutriderError: the request is refused or failed.
+        """
+        body = CompletionBody.parse(await self._read(request))
+        self._check(body)
+        with http_names("prompt", body):
+            requests = await completion_requests(body, self.intake, self.settings.max_prompts)
+        return await self._answer(request, "cmpl", body, CompletionDialect(), requests)
+
+    async def chat(self, request: Request) -> Response:
+        """POST /v1/chat/completions.
+
+        Raises:
+            OutriderError: the request is refused or failed.
+        """
+        body = ChatBody.parse(await self._read(request))
+        self._check(body)
+        with http_names("messages", body):
+            requests = await chat_requests(body, self.intake)
+        return await self._answer(request, "chatcmpl", body, ChatDialect(), requests)
+
+    async def _read(self, request: Request) -> dict[str, object]:
+        return await read_object(request, self.settings.max_body_bytes, self.settings.body_timeout_s)
+
+    def _check(self, body: SamplingBody) -> None:
+        """What concerns several fields, or the vocabulary."""
+        if body.stream_options is not None and not body.stream:
+            raise InvalidRequest("stream_options", body.stream_options.model_dump(), "only together with stream: true")
+        if body.logit_bias:
+            vocab_size = self.intake.limits().vocab_size
+            for token in body.logit_bias:
+                if not (token.isdecimal() and len(token) < 12 and int(token) < vocab_size):
+                    raise InvalidRequest(f"logit_bias.{token[:32]}", token, f"token ids in [0, {vocab_size})")
+            raise UnsupportedParameter("logit_bias", body.logit_bias, "null or {} (not supported yet)")
+
+    async def _answer(
+        self,
+        request: Request,
+        prefix: str,
+        body: SamplingBody,
+        dialect: Dialect,
+        requests: tuple[GenerationRequest, ...],
+    ) -> Response:
+        name: str = request.state.request_id
+        named = tuple(replace(item, request_id=name) for item in requests)
+        submission = Submission(named, session=body.session)
+        head = self._head(f"{prefix}-{name}", named)
+        deltas = self.dispatcher.generate(submission)
+        if body.stream:
+            chunks = answer_chunks(head, dialect, deltas, body.include_usage)
+            return EventStream(chunks, self.settings.slow_reader_timeout_s, self._note)
+        return json_response(await while_connected(request.receive, whole_answer(head, dialect, deltas)))
+
+    def _head(self, name: str, requests: tuple[GenerationRequest, ...]) -> AnswerHead:
+        first = requests[0].sampling
+        assert first.seed is not None, "the intake sets seeds"
+        return AnswerHead(
+            id=name,
+            created=int(self.unix_time_s()),
+            model=self.intake.model.name,
+            system_fingerprint=self.system_fingerprint,
+            seed=first.seed,
+            exact=self.view.facts().exact,
+            choices=first.n * len(requests),
+            choices_per_prompt=first.n,
+        )
+
+    def _note(self, error: Exception) -> None:
+        self.metrics.refused(refusal_reason(error))

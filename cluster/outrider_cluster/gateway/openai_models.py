@@ -1,0 +1,228 @@
+"""Request bodies of OpenAI's completions APIs, with vLLM's extra sampling fields and our `speculation`.
+
+Knows names, types and defaults. Bounds of values are the shared validator's business (`outrider_wire.validation`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import BeforeValidator, model_validator
+
+from outrider_cluster.gateway.body_model import Body, NeutralOnly, neutral
+from outrider_wire.sampling import SamplingParams, SpeculationOptions
+
+DEFAULT_TEMPERATURE = 1.0
+DEFAULT_COMPLETION_TOKENS = 16
+"""What /v1/completions generates when `max_tokens` is absent, as OpenAI's and vLLM's do."""
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _is_neutral_format(value: object) -> bool:
+    return value is None or value == {"type": "text"}
+
+
+_IGNORED = frozenset(
+    {
+        "metadata",
+        "store",
+        "safety_identifier",
+        "prompt_cache_retention",
+        "parallel_tool_calls",
+    }
+)
+_NOT_SERVED: Mapping[str, NeutralOnly] = {
+    "presence_penalty": neutral(0),
+    "frequency_penalty": neutral(0),
+    "repetition_penalty": neutral(1),
+    "length_penalty": neutral(1),
+    "min_tokens": neutral(0),
+    "best_of": neutral(1),
+    "service_tier": neutral("auto", "default"),
+    "priority": neutral(0),
+    "use_beam_search": neutral(False),
+    "prompt_logprobs": neutral(),
+    "allowed_token_ids": neutral(),
+    "bad_words": neutral([]),
+    "skip_special_tokens": neutral(True),
+    "spaces_between_special_tokens": neutral(True),
+    "truncate_prompt_tokens": neutral(),
+    "return_token_ids": neutral(False),
+    "add_special_tokens": neutral(),
+    "structured_outputs": neutral(),
+    "guided_json": neutral(),
+    "guided_regex": neutral(),
+    "guided_choice": neutral(),
+    "guided_grammar": neutral(),
+    "cache_salt": neutral(),
+    "request_id": neutral(),
+    "prediction": neutral(),
+    "response_format": NeutralOnly(
+        _is_neutral_format, "null or {'type': 'text'} (other formats are not supported yet)"
+    ),
+}
+
+
+class StreamOptions(Body):
+    """OpenAI's `stream_options`."""
+
+    ignored: ClassVar[frozenset[str]] = frozenset({"include_obfuscation"})
+    neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {"continuous_usage_stats": neutral(False)}
+
+    include_usage: bool | None = None
+
+
+class SpeculationBody(Body):
+    """How one request steers its own speculation; changes the speed, never the tokens."""
+
+    max_depth: int | None = None
+    pool: str | None = None
+
+    def options(self) -> SpeculationOptions:
+        """In domain words."""
+        return SpeculationOptions(max_depth=self.max_depth, pool=self.pool)
+
+
+class SamplingBody(Body):
+    """Fields that completions and chat share. Null means absent, as in OpenAI's API."""
+
+    ignored: ClassVar[frozenset[str]] = _IGNORED
+    neutral_only: ClassVar[Mapping[str, NeutralOnly]] = _NOT_SERVED
+
+    model: str | None = None
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    n: int | None = None
+    seed: int | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    stop: Annotated[list[str] | None, BeforeValidator(_listed)] = None
+    stop_token_ids: list[int] | None = None
+    ignore_eos: bool | None = None
+    include_stop_str_in_output: bool | None = None
+    logit_bias: dict[str, float] | None = None
+    user: str | None = None
+    prompt_cache_key: str | None = None
+    speculation: SpeculationBody | None = None
+
+    @property
+    def session(self) -> str | None:
+        """Names requests that probably share a prefix. A hint for routing, nothing more."""
+        return self.prompt_cache_key or self.user
+
+    @property
+    def include_usage(self) -> bool:
+        """Whether a stream ends with a chunk that holds the usage."""
+        return bool(self.stream_options and self.stream_options.include_usage)
+
+    def sampling(self, default_max_tokens: int | None) -> SamplingParams:
+        """In domain words, with OpenAI's defaults. Values are not yet checked against their bounds."""
+        return SamplingParams(
+            temperature=DEFAULT_TEMPERATURE if self.temperature is None else self.temperature,
+            top_k=0 if self.top_k in (None, -1) else self.top_k or 0,
+            top_p=1.0 if self.top_p is None else self.top_p,
+            min_p=self.min_p or 0.0,
+            seed=self.seed,
+            max_tokens=default_max_tokens if self.max_tokens is None else self.max_tokens,
+            ignore_eos=bool(self.ignore_eos),
+            stop_token_ids=tuple(self.stop_token_ids or ()),
+            stop=tuple(self.stop or ()),
+            n=1 if self.n is None else self.n,
+            include_stop_str_in_output=bool(self.include_stop_str_in_output),
+        )
+
+    def speculation_options(self) -> SpeculationOptions:
+        """What the request asks of speculation."""
+        return (self.speculation or SpeculationBody()).options()
+
+
+class CompletionBody(SamplingBody):
+    """Body of POST /v1/completions. `prompt` is judged by `outrider_cluster.gateway.completions`."""
+
+    neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {
+        **_NOT_SERVED,
+        "logprobs": neutral(),
+        "echo": neutral(False),
+        "suffix": neutral(""),
+    }
+
+    prompt: object
+
+
+def _joined(content: object) -> object:
+    """Text of a list of parts, joined as vLLM joins it."""
+    if not isinstance(content, list):
+        return content
+    for part in content:
+        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
+            raise ValueError("text, or a list of {'type': 'text', 'text': …} (images and audio are not supported)")
+        if unknown := sorted(part.keys() - {"type", "text"}):
+            raise ValueError(f"parts with the keys 'type' and 'text' only, not {unknown[0][:64]!r}")
+    return "\n".join(part["text"] for part in content)
+
+
+class MessageBody(Body):
+    """One message of a conversation."""
+
+    ignored: ClassVar[frozenset[str]] = frozenset({"annotations"})
+    neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {
+        "tool_calls": neutral([]),
+        "function_call": neutral(),
+        "audio": neutral(),
+        "refusal": neutral(),
+    }
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: Annotated[str, BeforeValidator(_joined)]
+    name: str | None = None
+    tool_call_id: str | None = None
+
+    def for_template(self) -> dict[str, object]:
+        """As chat templates expect it: `developer` is OpenAI's newer word for `system`."""
+        message: dict[str, object] = {
+            "role": "system" if self.role == "developer" else self.role,
+            "content": self.content,
+        }
+        extras = {"name": self.name, "tool_call_id": self.tool_call_id}
+        return message | {key: value for key, value in extras.items() if value is not None}
+
+
+class ChatBody(SamplingBody):
+    """Body of POST /v1/chat/completions."""
+
+    neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {
+        **_NOT_SERVED,
+        "logprobs": neutral(False),
+        "top_logprobs": neutral(0),
+        "tools": neutral([]),
+        "tool_choice": neutral("none", "auto"),
+        "functions": neutral([]),
+        "function_call": neutral("none", "auto"),
+        "modalities": neutral(["text"]),
+        "audio": neutral(),
+        "reasoning_effort": neutral(),
+        "verbosity": neutral(),
+        "web_search_options": neutral(),
+        "echo": neutral(False),
+        "add_generation_prompt": neutral(True),
+        "continue_final_message": neutral(False),
+        "chat_template": neutral(),
+        "chat_template_kwargs": neutral({}),
+        "documents": neutral([]),
+    }
+
+    messages: list[MessageBody]
+    max_completion_tokens: int | None = None
+
+    @model_validator(mode="after")
+    def _one_limit(self) -> Self:
+        if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
+            raise ValueError("max_tokens and max_completion_tokens mean the same and differ: give one of them")
+        return self

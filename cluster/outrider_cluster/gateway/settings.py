@@ -1,0 +1,60 @@
+"""Settings of one gateway: where it listens, and what it lets clients ask of it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from outrider_runtime.settings import ByteSize, Settings
+from outrider_wire.sampling import MAX_CHOICES
+
+
+class GatewaySettings(Settings):
+    """Listeners and limits of one gateway process."""
+
+    http_host: str = Field(default="127.0.0.1", min_length=1)
+    """Address that the HTTP and gRPC servers bind; 0.0.0.0 for all."""
+    http_port: int = Field(default=8000, ge=0, le=65535)
+    """Port of the OpenAI HTTP API; 0 takes a free one."""
+    grpc_port: int = Field(default=9000, ge=0, le=65535)
+    """Port of the gRPC API; 0 takes a free one."""
+    api_keys: tuple[SecretStr, ...] = ()
+    """When any is given, every HTTP route but /health and every rpc but health needs one as a bearer token."""
+    max_body_bytes: ByteSize = Field(default=4 << 20, ge=1024, le=256 << 20)
+    """Longest HTTP request body; longer ones are refused before they are read."""
+    max_header_bytes: ByteSize = Field(default=64 << 10, ge=4096, le=1 << 20)
+    """Longest HTTP request head."""
+    max_in_flight: int = Field(default=512, ge=1)
+    """Choices that may be in progress at once; more are refused with 429."""
+    max_prompts: int = Field(default=32, ge=1)
+    """Prompts in one completions request at most."""
+    request_timeout_s: float = Field(default=600.0, gt=0)
+    """Longest life of a request."""
+    body_timeout_s: float = Field(default=30.0, gt=0)
+    """Longest time that a client may take to send its request."""
+    slow_reader_timeout_s: float = Field(default=30.0, gt=0)
+    """A client that takes in nothing for this long is cut off."""
+    target_wait_s: float = Field(default=10.0, ge=0)
+    """How long a request waits for a target to become ready before it is answered with 503."""
+    max_moves: int = Field(default=3, ge=0)
+    """How often one request may move to another target after its target was lost."""
+    suspicion_s: float = Field(default=2.0, ge=0)
+    """For how long a target that was lost is asked only when no other is ready."""
+    affinity_slack: int = Field(default=2, ge=0)
+    """How many requests more than the least loaded target another may hold and still get those that know its cache."""
+    bind_timeout_s: float = Field(default=30.0, ge=0)
+    """How long to wait for a port that a predecessor still holds."""
+    drain_s: float = Field(default=30.0, ge=0)
+    """How long requests may take to finish when the gateway stops."""
+
+    @model_validator(mode="after")
+    def _one_request_fits(self) -> Self:
+        if self.max_prompts * MAX_CHOICES > self.max_in_flight:
+            raise ValueError(
+                f"max_in_flight ({self.max_in_flight}) must be at least max_prompts ({self.max_prompts}) "
+                f"x {MAX_CHOICES} choices, or the largest allowed request could never be admitted"
+            )
+        if self.http_port == self.grpc_port != 0:
+            raise ValueError(f"http_port and grpc_port are both {self.http_port}: they must differ")
+        return self

@@ -1,0 +1,97 @@
+"""GET /outrider/v1/status: the cluster as this gateway sees it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from outrider_cluster.gateway.answers import Json
+from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot
+
+
+def status_page(snapshot: Snapshot, model: str, pools: Sequence[str], controller_age_s: float | None) -> Json:
+    """The status object.
+
+    Args:
+        snapshot: the controller's last answer.
+        model: the served model's name.
+        pools: draft pools of the configuration; pools without workers are listed too.
+        controller_age_s: seconds since that answer; None when there was none.
+    """
+    targets = _of(snapshot, MemberKind.TARGET)
+    drafts = _of(snapshot, MemberKind.DRAFT)
+    ready = [member.target for member in snapshot.targets() if member.target is not None]
+    deepest = max(ready, key=lambda target: target.depth, default=None)
+    names = dict.fromkeys([*pools, *(member.draft.pool for member in drafts if member.draft is not None)])
+    return {
+        "model": model,
+        "ready": bool(ready),
+        "exact": bool(ready) and all(target.exact for target in ready),
+        "depth": 0 if deepest is None else deepest.depth,
+        "depth_reason": "no target is ready" if deepest is None else deepest.depth_reason,
+        "controller_age_s": controller_age_s,
+        "targets": [_target(member) for member in targets],
+        "pools": [_pool(name, drafts) for name in names],
+        "draft_workers": [_draft_worker(member) for member in drafts],
+        "gateways": [_process(member) for member in _of(snapshot, MemberKind.GATEWAY)],
+    }
+
+
+def _of(snapshot: Snapshot, kind: MemberKind) -> list[Member]:
+    return [member for member in snapshot.members if member.kind is kind]
+
+
+def _process(member: Member) -> Json:
+    return {
+        "worker": member.incarnation,
+        "pid": member.pid,
+        "node": member.node,
+        "address": member.address,
+        "state": member.state.value,
+    }
+
+
+def _draft_worker(member: Member) -> Json:
+    if member.draft is None:
+        return _process(member)
+    draft = member.draft
+    return {
+        "pool": draft.pool,
+        **_process(member),
+        "method": draft.method,
+        "sessions": draft.sessions,
+        "max_sessions": draft.max_sessions,
+    }
+
+
+def _pool(name: str, drafts: Sequence[Member]) -> Json:
+    mine = [member for member in drafts if member.draft is not None and member.draft.pool == name]
+    return {
+        "pool": name,
+        "workers": len(mine),
+        "ready": sum(member.state is MemberState.READY for member in mine),
+        "sessions": sum(member.draft.sessions for member in mine if member.draft is not None),
+    }
+
+
+def _target(member: Member) -> Json:
+    if member.target is None:
+        return _process(member)
+    target = member.target
+    links = [
+        {"worker": link.incarnation, "pool": link.pool, "state": link.state, "reason": link.reason}
+        | {"sessions": link.sessions}
+        for link in target.draft_links
+    ]
+    return {
+        **_process(member),
+        "model": target.model,
+        "running": target.running,
+        "waiting": target.waiting,
+        "kv_usage": target.kv_usage,
+        "exact": target.exact,
+        "exact_reason": target.exact_reason,
+        "depth": target.depth,
+        "depth_reason": target.depth_reason,
+        "max_model_len": target.max_model_len,
+        "draft_links": links,
+    }

@@ -1,0 +1,144 @@
+"""Targets that are lost: the answer goes on elsewhere, without a gap and without a repeat."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import openai
+import pytest
+from outrider_doubles.gateway_bench import GatewayBench, free_ports, gateway_bench
+from outrider_doubles.scripted_target import MODEL, ScriptedTarget
+
+from outrider_runtime.errors import NotReady
+from outrider_wire.generation import GenerationRequest
+
+HI = [{"role": "user", "content": "hi"}]
+Hook = Callable[[GenerationRequest, int], Awaitable[None]]
+
+
+def lose_first(position: int, losses: int = 1) -> Hook:
+    """Whoever comes to `position` first is lost there, as many times as `losses`."""
+    left = [losses]
+
+    async def hook(request: GenerationRequest, at: int) -> None:
+        if at == position and left[0]:
+            left[0] -= 1
+            raise NotReady("going away")
+
+    return hook
+
+
+def all_requests(bench: GatewayBench) -> list[GenerationRequest]:
+    return [request for target in bench.targets for request in target.requests]
+
+
+@pytest.mark.parametrize("position", [0, 1, 5, 11])
+async def test_an_answer_goes_on_elsewhere_from_the_ids_that_were_given(position: int) -> None:
+    hook = lose_first(position)
+    targets = [ScriptedTarget("a", before_token=hook), ScriptedTarget("b", before_token=hook)]
+    async with gateway_bench(targets) as bench:
+        answer = (await bench.chat(max_tokens=12)).json()
+        whole = targets[0].answer(all_requests(bench)[0])
+        assert answer["choices"][0]["message"]["content"] == whole.decode()
+        assert answer["usage"]["completion_tokens"] == 12
+        moved = max(all_requests(bench), key=lambda request: len(request.committed_token_ids))
+        assert moved.committed_token_ids == tuple(whole[:position])
+        assert len(all_requests(bench)) == 2
+        assert bench.metric("outrider_gateway_resumed_total") == 1
+
+
+async def test_a_stream_survives_the_death_of_its_targets_server() -> None:
+    victims: list[ScriptedTarget] = []
+    deaths: list[asyncio.Task[None]] = []
+
+    async def die_at_five(request: GenerationRequest, position: int) -> None:
+        if position == 5 and not victims:
+            victim = next(target for target in targets if request in target.requests)
+            victims.append(victim)
+            deaths.append(asyncio.create_task(victim.die()))
+            await asyncio.Event().wait()
+
+    targets = [ScriptedTarget("a", before_token=die_at_five), ScriptedTarget("b", before_token=die_at_five)]
+    async with gateway_bench(targets) as bench:
+        stream = await bench.openai.chat.completions.create(
+            model=MODEL, messages=HI, max_tokens=12, seed=3, stream=True
+        )
+        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
+        await asyncio.gather(*deaths)
+        assert len(victims) == 1
+        assert text == targets[0].answer(all_requests(bench)[0]).decode()
+
+
+async def test_every_choice_moves_by_itself() -> None:
+    hook = lose_first(4, losses=2)
+    targets = [ScriptedTarget("a", before_token=hook), ScriptedTarget("b", before_token=hook), ScriptedTarget("c")]
+    async with gateway_bench(targets) as bench:
+        answer = (await bench.chat(max_tokens=9, n=4)).json()
+        expected = {target.answer(request).decode() for target in targets for request in target.requests}
+        assert {choice["message"]["content"] for choice in answer["choices"]} == expected
+        assert len(expected) == 4
+
+
+async def test_no_request_moves_more_often_than_allowed() -> None:
+    hook = lose_first(2, losses=99)
+    targets = [ScriptedTarget(name, before_token=hook) for name in "abcdef"]
+    async with gateway_bench(targets, free_ports(max_moves=3)) as bench:
+        answer = await bench.chat()
+        assert answer.status_code == 503
+        assert len(all_requests(bench)) == 4
+
+
+async def test_a_request_never_returns_to_a_target_it_lost_and_waits_for_another_to_come() -> None:
+    hook = lose_first(3)
+    first, second = ScriptedTarget("a", before_token=hook), ScriptedTarget("b")
+    async with gateway_bench([first], free_ports(target_wait_s=60)) as bench:
+        answer = asyncio.create_task(bench.chat(max_tokens=8))
+        while not bench.metric("outrider_gateway_resumed_total"):
+            await bench.next_heartbeats(1)
+        await bench.next_heartbeats(2)
+        assert not answer.done()
+        await second.start()
+        try:
+            await bench.listed([first, second])
+            content = (await answer).json()["choices"][0]["message"]["content"]
+            assert content == second.answer(second.requests[0]).decode()
+            assert len(first.requests) == 1
+        finally:
+            await second.die()
+
+
+async def test_the_only_target_lost_is_503_before_the_first_token_and_an_error_in_the_stream_after_it() -> None:
+    for position, status in ((0, 503), (2, 200)):
+        async with gateway_bench([ScriptedTarget(before_token=lose_first(position))]) as bench:
+            answer = await bench.chat(stream=True)
+            assert answer.status_code == status
+            assert '"code":"not_ready"' in answer.text
+
+
+async def test_a_lost_target_is_avoided_by_the_requests_that_follow() -> None:
+    lost: list[GenerationRequest] = []
+
+    async def lose_once(request: GenerationRequest, position: int) -> None:
+        if not lost:
+            lost.append(request)
+            raise NotReady("going away")
+
+    targets = [ScriptedTarget("a", before_token=lose_once), ScriptedTarget("b", before_token=lose_once)]
+    async with gateway_bench(targets, free_ports(suspicion_s=600)) as bench:
+        for i in range(9):
+            assert (await bench.chat(user=f"user {i}")).status_code == 200
+        loser = next(target for target in targets if any(request is lost[0] for request in target.requests))
+        assert len(loser.requests) == 1
+        assert len(all_requests(bench)) == 10
+
+
+async def test_a_failure_of_the_request_itself_does_not_wander() -> None:
+    async def fail(request: GenerationRequest, position: int) -> None:
+        raise RuntimeError("poison")
+
+    targets = [ScriptedTarget(name, before_token=fail) for name in "abc"]
+    async with gateway_bench(targets) as bench:
+        with pytest.raises(openai.InternalServerError):
+            await bench.openai.chat.completions.create(model=MODEL, messages=HI)
+        assert len(all_requests(bench)) == 1
