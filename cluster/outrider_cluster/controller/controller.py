@@ -1,0 +1,96 @@
+"""The controller of one cluster: the list of its members, and their metrics as one. A plain class.
+
+Nothing that serves a request asks it. Everybody tells it that they are there, and hears in return who else is; while it
+is away they go on with its last answer.
+"""
+
+from __future__ import annotations
+
+from outrider_cluster.controller.cluster_metrics import ClusterMetrics
+from outrider_cluster.controller.member_list import MemberList
+from outrider_cluster.controller.settings import ControllerSettings
+from outrider_runtime.clock import Clock, SystemClock
+from outrider_runtime.errors import NotReady
+from outrider_wire.registry import Member, Snapshot
+from outrider_wire.registry_service import registry_service
+from outrider_wire.server import StartedServer, start_server
+
+SETTLING_S = 2.5
+"""A little longer than the longest pause of members between attempts to reach a controller that does not answer."""
+
+
+class Controller:
+    """Serves RegistryService on its own port.
+
+    For `settling_s` after its start it listens but does not answer: a controller that took the place of another knows
+    only some of the members then, and whoever acted on its list would drop connections to all others.
+
+    Args:
+        settings: times and bounds.
+        clock: monotonic time.
+        host: address to listen on.
+        settling_s: how long that is, in seconds.
+    """
+
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        clock: Clock | None = None,
+        host: str = "127.0.0.1",
+        settling_s: float = SETTLING_S,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._host = host
+        self._members = MemberList(self._clock, settings.member_ttl_s)
+        self._metrics = ClusterMetrics(settings.max_metric_series)
+        self._settled_at_s = self._clock.now_s() + settling_s
+        self._server: StartedServer | None = None
+
+    async def start(self) -> str:
+        """Listen; returns host:port.
+
+        Raises:
+            OSError: no port can be bound.
+        """
+        assert self._server is None, "a controller is started once"
+        self._server = await start_server(self._host, 0, [registry_service(self)])
+        return self._server.address
+
+    async def stop(self, grace_s: float) -> None:
+        """Refuse new calls and end."""
+        if self._server is not None:
+            await self._server.stop(grace_s)
+
+    async def heartbeat(self, member: Member, metrics: str, leaving: bool) -> Snapshot:
+        """Note a member, or take it off the list.
+
+        Raises:
+            NotReady: the list is not complete yet; the member was noted all the same.
+        """
+        if leaving:
+            last = self._members.leave(member.incarnation)
+            self._metrics.departed(member.incarnation, metrics or last or "")
+        else:
+            self._metrics.returned(member.incarnation)
+            self._members.announce(member, metrics)
+        return await self.snapshot()
+
+    async def snapshot(self) -> Snapshot:
+        """Everybody who is alive.
+
+        Raises:
+            NotReady: the list is not complete yet.
+        """
+        self._expire()
+        if self._clock.now_s() < self._settled_at_s:
+            raise NotReady("the controller has just started and does not know all members yet")
+        return self._members.snapshot()
+
+    async def metrics_text(self) -> str:
+        """Metrics of the whole cluster in Prometheus text format."""
+        self._expire()
+        return self._metrics.render(self._members.metrics(), self._members.snapshot())
+
+    def _expire(self) -> None:
+        for incarnation, metrics in self._members.expire().items():
+            self._metrics.departed(incarnation, metrics)

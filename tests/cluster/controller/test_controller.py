@@ -1,0 +1,68 @@
+"""The controller over real gRPC: members in, snapshots and metrics out, and what a fresh one refuses to say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from outrider_cluster.controller.controller import Controller
+from outrider_cluster.controller.settings import ControllerSettings
+from outrider_runtime.clock import ManualClock
+from outrider_runtime.errors import NotReady
+from outrider_wire.channel import open_channel
+from outrider_wire.registry import DraftMember, Member, MemberKind, MemberState
+from outrider_wire.registry_client import RegistryClient
+
+DRAFT = Member("d", MemberKind.DRAFT, MemberState.READY, "127.0.0.1:7", "n", 3, draft=DraftMember("p", "ngram", 1, 8))
+COUNTER = "# HELP x_total X.\n# TYPE x_total counter\nx_total {}\n"
+
+
+@asynccontextmanager
+async def running(clock: ManualClock, settling_s: float = 0.0) -> AsyncIterator[RegistryClient]:
+    controller = Controller(ControllerSettings(), clock, settling_s=settling_s)
+    channel = open_channel(await controller.start())
+    try:
+        yield RegistryClient(channel)
+    finally:
+        await channel.close()
+        await controller.stop(0)
+
+
+async def test_a_member_hears_of_all_members() -> None:
+    async with running(ManualClock()) as client:
+        await client.heartbeat(DRAFT, "", leaving=False)
+        other = Member("g", MemberKind.GATEWAY, MemberState.READY, "", "n", 4)
+        assert (await client.heartbeat(other, "", leaving=False)).members == (DRAFT, other)
+        assert (await client.snapshot()).members == (DRAFT, other)
+
+
+async def test_a_member_that_leaves_is_off_the_list_and_its_counters_stay() -> None:
+    async with running(ManualClock()) as client:
+        await client.heartbeat(DRAFT, COUNTER.format(2), leaving=False)
+        assert (await client.heartbeat(DRAFT, COUNTER.format(3), leaving=True)).members == ()
+        assert "x_total 3.0" in await client.metrics_text()
+
+
+async def test_a_silent_member_is_off_the_list_and_its_counters_stay() -> None:
+    clock = ManualClock()
+    async with running(clock) as client:
+        await client.heartbeat(DRAFT, COUNTER.format(2), leaving=False)
+        other = Member("g", MemberKind.GATEWAY, MemberState.READY, "", "n", 4)
+        for _ in range(6):
+            clock.advance(1.0)
+            last = await client.heartbeat(other, COUNTER.format(1), leaving=False)
+        assert last.members == (other,)
+        assert "x_total 3.0" in await client.metrics_text()
+
+
+async def test_a_fresh_controller_takes_names_but_answers_only_when_it_can_know_everybody() -> None:
+    clock = ManualClock()
+    async with running(clock, settling_s=2.5) as client:
+        with pytest.raises(NotReady, match="just started"):
+            await client.heartbeat(DRAFT, "", leaving=False)
+        with pytest.raises(NotReady, match="just started"):
+            await client.snapshot()
+        clock.advance(2.5)
+        assert (await client.snapshot()).members == (DRAFT,)
