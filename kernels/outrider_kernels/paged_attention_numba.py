@@ -1,0 +1,184 @@
+"""Attention over a paged cache for CPUs: one kernel in one compiled form for every query, whatever step it is part of.
+
+Contract and reference: `outrider_kernels.paged_attention`. A task is a tile of query tokens and one key-value head. Its
+*lines* are the query heads of one sequence's tokens in the tile: a block of keys comes into the core's cache once for
+all of them. Every line goes through the same inner loops over whole 16-lane registers (`online_softmax_numba`), so that
+its bits depend neither on the tile nor on the other lines.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from numba import get_num_threads, prange
+
+from outrider_kernels.compiling import FUSED, compiled
+from outrider_kernels.online_softmax_numba import finish, new_lines, take_block
+from outrider_kernels.paged_attention import BLOCK_SIZE
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int32]
+_Number = TypeVar("_Number", bound=np.generic)
+
+_MOST_LINES = 64
+_LARGEST_TILE = 16
+_TASKS_PER_THREAD = 4
+
+
+class _Tables(NamedTuple):
+    """Which cached positions each query token sees; named as in the contract."""
+
+    block_tables: Ints
+    token_rows: Ints
+    positions: Ints
+    window: int
+
+
+class _Cache(NamedTuple):
+    """Keys and values of one layer."""
+
+    keys: Floats
+    values: Floats
+
+
+def paged_attention(
+    queries: Floats,
+    key_cache: Floats,
+    value_cache: Floats,
+    block_tables: Ints,
+    token_rows: Ints,
+    positions: Ints,
+    scale: float,
+    window: int = 0,
+) -> Floats:
+    """Attend; see `outrider_kernels.paged_attention` for every argument.
+
+    Row and block indices and positions are the caller's to keep in range: they are its own bookkeeping.
+
+    Returns:
+        [T, H, D] float32.
+
+    Raises:
+        ValueError: a dtype or shape is not the contract's.
+    """
+    _check(queries, key_cache, value_cache)
+    if not token_rows.shape == positions.shape == queries.shape[:1]:
+        raise ValueError(f"expected {len(queries)} rows and positions, given {token_rows.shape} and {positions.shape}")
+    threads = get_num_threads()
+    num_tokens, num_heads, _ = queries.shape
+    num_kv_heads = key_cache.shape[1]
+    wanted = num_tokens * num_kv_heads // (_TASKS_PER_THREAD * threads)
+    tile = max(1, min(_LARGEST_TILE, wanted, _MOST_LINES * num_kv_heads // num_heads))
+    tables = _Tables(_plain(block_tables, np.int32), _plain(token_rows, np.int32), _plain(positions, np.int32), window)
+    out = np.empty(queries.shape, np.float32)
+    cache = _Cache(key_cache, value_cache)
+    _attend(_plain(queries, np.float32), cache, tables, np.float32(scale), tile, threads, out)
+    return out
+
+
+def write_cache(
+    keys: Floats, values: Floats, key_cache: Floats, value_cache: Floats, slots: npt.NDArray[np.int64]
+) -> None:
+    """Store keys and values of T tokens in the cache.
+
+    Args:
+        keys: [T, KH, D] float32.
+        values: [T, KH, D] float32.
+        key_cache: [num_blocks, KH, D, BLOCK_SIZE] float32, written to.
+        value_cache: [num_blocks, KH, BLOCK_SIZE, D] float32, written to.
+        slots: [T] int64, block * BLOCK_SIZE + offset of each token; no slot twice.
+
+    Raises:
+        ValueError: a dtype or shape is not as above.
+    """
+    _check(keys, key_cache, value_cache)
+    if not keys.shape == values.shape == (len(slots), *key_cache.shape[1:3]):
+        raise ValueError(
+            f"expected keys and values {(len(slots), *key_cache.shape[1:3])}, given {keys.shape} and {values.shape}"
+        )
+    _write(_plain(keys, np.float32), _plain(values, np.float32), key_cache, value_cache, _plain(slots, np.int64))
+
+
+def _check(queries: Floats, key_cache: Floats, value_cache: Floats) -> None:
+    _, num_heads, size = queries.shape
+    num_blocks, num_kv_heads = key_cache.shape[:2]
+    for name, array, shape in (
+        ("key_cache", key_cache, (num_blocks, num_kv_heads, size, BLOCK_SIZE)),
+        ("value_cache", value_cache, (num_blocks, num_kv_heads, BLOCK_SIZE, size)),
+    ):
+        if array.shape != shape or array.dtype != np.float32 or not array.flags.c_contiguous:
+            raise ValueError(f"expected {name} contiguous float32 {shape}, given {array.dtype} {array.shape}")
+    if num_heads % num_kv_heads:
+        raise ValueError(f"expected query heads in multiples of {num_kv_heads} key-value heads, given {num_heads}")
+
+
+def _plain(array: npt.NDArray[_Number], dtype: type[_Number]) -> npt.NDArray[_Number]:
+    """The form that the kernel is compiled for; any other form would be another kernel, with bits of its own."""
+    flags = array.flags
+    if array.dtype == dtype and flags.c_contiguous and flags.writeable and flags.aligned:
+        return array
+    return np.array(array, dtype=dtype, order="C")
+
+
+@compiled(parallel=True, fastmath=FUSED)
+def _attend(
+    queries: Floats, cache: _Cache, tables: _Tables, scale: np.float32, tile: int, threads: int, out: Floats
+) -> None:
+    """Deal the tasks out to threads like cards: later tiles of a prefill see more keys."""
+    num_kv_heads = cache.keys.shape[1]
+    num_tasks = (queries.shape[0] + tile - 1) // tile * num_kv_heads
+    share = (num_tasks + threads - 1) // threads
+    for dealt in prange(share * threads):
+        task = dealt % share * threads + dealt // share
+        if task < num_tasks:
+            start = task // num_kv_heads * tile
+            _attend_tile(queries, cache, tables, scale, start, start + tile, task % num_kv_heads, out)
+
+
+@compiled(fastmath=FUSED)
+def _attend_tile(
+    queries: Floats, cache: _Cache, tables: _Tables, scale: np.float32, start: int, end: int, kv_head: int, out: Floats
+) -> None:
+    """Cut tokens [start, end) into runs of one sequence each."""
+    end = min(end, queries.shape[0])
+    while start < end:
+        stop = start + 1
+        while stop < end and tables.token_rows[stop] == tables.token_rows[start]:
+            stop += 1
+        _attend_run(queries, cache, tables, scale, start, stop, kv_head, out)
+        start = stop
+
+
+@compiled(fastmath=FUSED)
+def _attend_run(
+    queries: Floats, cache: _Cache, tables: _Tables, scale: np.float32, start: int, stop: int, kv_head: int, out: Floats
+) -> None:
+    """Tokens [start, stop) of one sequence, all query heads of one key-value head, block after block."""
+    group = queries.shape[1] // cache.keys.shape[1]
+    first_head, last_head = kv_head * group, kv_head * group + group
+    lines = new_lines(queries[start:stop, first_head:last_head])
+    positions, window = tables.positions[start:stop], tables.window
+    table = tables.block_tables[tables.token_rows[start]]
+    first_block = max(0, positions.min() - window + 1) // BLOCK_SIZE if window > 0 else 0
+    for b in range(first_block, positions.max() // BLOCK_SIZE + 1):
+        base = b * BLOCK_SIZE
+        for line in range(len(lines.spans)):
+            position = positions[line // group]
+            lines.spans[line, 0] = max(0, position - window + 1 - base) if window > 0 else 0
+            lines.spans[line, 1] = min(position + 1 - base, BLOCK_SIZE)
+        take_block(lines, cache.keys[table[b], kv_head], cache.values[table[b], kv_head], scale)
+    finish(lines, out[start:stop, first_head:last_head])
+
+
+@compiled(parallel=True)
+def _write(keys: Floats, values: Floats, key_cache: Floats, value_cache: Floats, slots: npt.NDArray[np.int64]) -> None:
+    """Heads side by side, not tokens: the keys of 16 tokens share cache lines."""
+    num_tokens, num_kv_heads, size = keys.shape
+    for head in prange(num_kv_heads):
+        for token in range(num_tokens):
+            block, offset = slots[token] // BLOCK_SIZE, slots[token] % BLOCK_SIZE
+            for x in range(size):
+                key_cache[block, head, x, offset] = keys[token, head, x]
+                value_cache[block, head, offset, x] = values[token, head, x]
