@@ -63,7 +63,7 @@ class _Job:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     ask: _Ask
-    proposed: ProposedTokens | None
+    chain: Chain | None
     """None if the wish was too old to be computed."""
 
 
@@ -122,7 +122,9 @@ class Batcher:
         """Hand changes to the proposer. Returns the answers to come, or None if the changes contain no wish."""
         pending = self._pending
         pending.opened.extend(changes.opened)
-        pending.extended.update((context.handle, context) for context in changes.extended)
+        for context in changes.extended:
+            pending.extended[context.handle] = context
+            self._overtake(context.handle)
         answers = self._wish(changes.wishes) if changes.wishes else None
         for ending in changes.ended:
             self._overtake(ending.handle)
@@ -158,7 +160,7 @@ class Batcher:
             answers = await loop.run_in_executor(self._thread, self._work, job)
             self._running_asks = 0
             for answer in answers:
-                self._settle(answer)
+                answer.ask.frame.settle(answer.chain)
 
     def _work(self, job: _Job) -> list[_Answer]:
         """Do a job. Runs on the drafting thread."""
@@ -178,15 +180,12 @@ class Batcher:
         self.draft_time_s = self._clock.now_s() - start_s
         self._metrics.draft_s.observe(self.draft_time_s)
         self._metrics.batch_rows.observe(len(timely))
-        answers = [_Answer(ask, proposed) for ask, proposed in zip(timely, proposals, strict=True)]
+        self._metrics.answered([len(proposed.token_ids) for proposed in proposals])
+        self._metrics.drop(DropReason.LATE, len(late))
+        answers = [_Answer(ask, _chain(ask.wish, proposed)) for ask, proposed in zip(timely, proposals, strict=True)]
         return answers + [_Answer(ask, None) for ask in late]
 
-    def _settle(self, answer: _Answer) -> None:
-        frame, wish, proposed = answer.ask.frame, answer.ask.wish, answer.proposed
-        if proposed is None:
-            self._metrics.drop(DropReason.LATE)
-            frame.settle(None)
-            return
-        self._metrics.answered(len(proposed.token_ids))
-        base_length = len(wish.request.context.token_ids)
-        frame.settle(Chain(wish.session, wish.epoch, base_length, proposed.token_ids, proposed.confidences))
+
+def _chain(wish: Wish, proposed: ProposedTokens) -> Chain:
+    base_length = len(wish.request.context.token_ids)
+    return Chain(wish.session, wish.epoch, base_length, proposed.token_ids, proposed.confidences)

@@ -6,7 +6,7 @@ proposed tokens per round  rate(outrider_draft_proposed_tokens_total) / rate(out
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -57,20 +57,19 @@ class DraftMetrics:
         for reason in DropReason:
             self._dropped.labels(pool, reason.value)
 
-    def drop(self, reason: DropReason) -> None:
-        """Something had no effect."""
-        self._dropped.labels(self._pool, reason.value).inc()
+    def drop(self, reason: DropReason, count: int = 1) -> None:
+        """So many things had no effect."""
+        self._dropped.labels(self._pool, reason.value).inc(count)
 
     def proposer_failed(self, kind: str) -> None:
         """The proposer raised an error of this kind."""
         self._errors.labels(self._pool, kind).inc()
 
-    def answered(self, token_count: int) -> None:
-        """A wish was answered with so many ids."""
-        self.proposals.inc()
-        self.proposed_tokens.inc(token_count)
-        if not token_count:
-            self.empty_proposals.inc()
+    def answered(self, token_counts: Sequence[int]) -> None:
+        """Wishes were answered, each with so many ids."""
+        self.proposals.inc(len(token_counts))
+        self.proposed_tokens.inc(sum(token_counts))
+        self.empty_proposals.inc(sum(count == 0 for count in token_counts))
 
     def watch(self, name: str, text: str, read: Callable[[], float]) -> None:
         """Export a gauge that is read whenever metrics are collected."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from outrider_draft.config import LookupBounds
+from outrider_draft.ngram_lookup import Row
 from outrider_draft.proposer import IdArray
 
 _FEWEST_SLOTS = 64
@@ -23,35 +22,42 @@ def index_bytes(length: int, bounds: LookupBounds) -> int:
     return 4 * slots_for(length) * (bounds.longest - bounds.shortest + 1)
 
 
-@dataclass(slots=True)
 class NgramIndex:
-    """The tables of one session and how many of its ids they know. Grows, and is then filled anew, by doubling."""
+    """The ids of one session and tables over them. Grows by doubling, and is then filled anew.
 
-    tables: NDArray[np.int32]
-    """[longest - shortest + 1, slots] int32, zero-filled where free."""
-    indexed: int = 0
+    Keeps alive what its row points to.
+    """
 
-    @classmethod
-    def empty(cls, bounds: LookupBounds) -> NgramIndex:
-        """Tables that know no id."""
-        return cls(_tables(0, bounds))
+    def __init__(self, bounds: LookupBounds) -> None:
+        self._bounds = bounds
+        self._ids = np.empty(0, np.int32)
+        self._tables = np.empty((0, 0), np.int32)
+        self._indexed = 0
+        self.row = Row(0, 0, 0, 0, 0)
+        """The session's row in a batch."""
 
-    def make_room(self, length: int, bounds: LookupBounds) -> None:
-        """Be large enough for `length` ids."""
-        if slots_for(length) > self.tables.shape[1]:
-            self.tables = _tables(length, bounds)
-            self.indexed = 0
+    @property
+    def held_bytes(self) -> int:
+        """Memory of the tables, in bytes."""
+        return self._tables.nbytes
 
-    def row(self, token_ids: IdArray) -> tuple[int, int, int, int, int]:
-        """The row of a batch in which this session takes part with `token_ids`; columns as in `ngram_lookup`."""
-        return _address(token_ids), _address(self.tables), self.indexed, len(token_ids), self.tables.shape[1]
+    def extend(self, token_ids: IdArray) -> None:
+        """Take over all committed ids, of which the present ones are the beginning."""
+        assert token_ids.dtype == np.int32 and token_ids.flags.c_contiguous, "compiled code reads plain int32"
+        self._ids = token_ids
+        tables_address, slots = self.row.tables_address, self.row.slots
+        if slots_for(len(token_ids)) > slots:
+            slots = slots_for(len(token_ids))
+            self._tables = np.zeros((self._bounds.longest - self._bounds.shortest + 1, slots), np.int32)
+            self._indexed = 0
+            tables_address = _address(self._tables)
+        self.row = Row(_address(token_ids), tables_address, self._indexed, len(token_ids), slots)
 
-
-def _tables(length: int, bounds: LookupBounds) -> NDArray[np.int32]:
-    return np.zeros((bounds.longest - bounds.shortest + 1, slots_for(length)), np.int32)
+    def note_indexed(self) -> None:
+        """The tables know all ids now."""
+        self._indexed = self.row.length
 
 
 def _address(array: NDArray[np.int32]) -> int:
-    assert array.flags.c_contiguous and array.dtype == np.int32, "compiled code reads plain int32"
-    address: int = array.ctypes.data
+    address: int = array.__array_interface__["data"][0]
     return address

@@ -12,7 +12,7 @@ carries addresses. The caller keeps every array alive and in place during a call
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import carray, njit, types
@@ -23,16 +23,38 @@ from numpy.typing import NDArray
 FREE = 0
 """Value of an unused slot: no run ends before the first id."""
 
-IDS, TABLES, INDEXED, LENGTH, SLOTS = range(5)
-"""Columns of a batch: address of ids, address of tables, ids in the tables so far, ids in all, slots of one table."""
+
+class Row(NamedTuple):
+    """One session in a batch."""
+
+    ids_address: int
+    """Committed ids, int32 [length]."""
+    tables_address: int
+    """int32 [longest - shortest + 1, slots]"""
+    indexed: int
+    """Runs that end within the first so many ids are in the tables."""
+    length: int
+    """Committed ids."""
+    slots: int
+    """Slots of each table: a power of two, more than `length`."""
+
 
 Rows = NDArray[np.int64]
-"""[batch, 5] int64, columns as above. `ids` is int32 [length]; `tables` int32 [longest - shortest + 1, slots]."""
+"""A batch: [batch, 5] int64, columns as in `Row`."""
+_IDS, _TABLES, _INDEXED, _LENGTH, _SLOTS = range(5)
 
 _F = TypeVar("_F", bound=Callable[..., object])
-_compiled: Callable[[_F], _F] = njit(nogil=True, cache=True)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
+
+
+def _compiled(function: _F) -> _F:
+    """Compile on first use, and keep the result for the next process where there is a place to keep it."""
+    try:
+        compiled: _F = njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # a read-only installation and no home folder: compile in every process
+        compiled = njit(nogil=True)(function)
+    return compiled
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -70,18 +92,18 @@ def _find(ids: NDArray[np.int32], end: int, n: int, table: NDArray[np.int32], st
 
 @_compiled
 def index_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> None:
-    """Enter all runs that end after the first `INDEXED` ids into their tables.
+    """Enter all runs that end after the first `indexed` ids into their tables.
 
     Args:
-        rows: see `Rows`. Each has slots, a power of two, for at least `LENGTH` + 1 runs per table.
+        rows: the batch.
         shortest: shortest run, at least 1.
         longest: longest run.
         seed: start of every hash. Secret, so that nobody can choose ids that collide.
     """
     for row in rows:
-        ids = carray(_pointer(row[IDS]), (row[LENGTH],))
-        tables = carray(_pointer(row[TABLES]), (longest - shortest + 1, row[SLOTS]))
-        for end in range(row[INDEXED] + 1, row[LENGTH] + 1):
+        ids = carray(_pointer(row[_IDS]), (row[_LENGTH],))
+        tables = carray(_pointer(row[_TABLES]), (longest - shortest + 1, row[_SLOTS]))
+        for end in range(row[_INDEXED] + 1, row[_LENGTH] + 1):
             state = seed
             for n in range(1, min(longest, end) + 1):
                 state = _mix(state, ids[end - n])
@@ -103,14 +125,14 @@ def look_up_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> N
         seed: as in `index_batch`.
 
     Returns:
-        [batch] int64: number of ids up to the end of that occurrence, always less than `LENGTH`; FREE if no last run
+        [batch] int64: number of ids up to the end of that occurrence, always less than `length`; FREE if no last run
         within the bounds occurs earlier.
     """
     ends = np.full(rows.shape[0], FREE, np.int64)
     for index, row in enumerate(rows):
-        length = row[LENGTH]
-        ids = carray(_pointer(row[IDS]), (length,))
-        tables = carray(_pointer(row[TABLES]), (longest - shortest + 1, row[SLOTS]))
+        length = row[_LENGTH]
+        ids = carray(_pointer(row[_IDS]), (length,))
+        tables = carray(_pointer(row[_TABLES]), (longest - shortest + 1, row[_SLOTS]))
         state = seed
         for n in range(1, min(longest, length) + 1):
             state = _mix(state, ids[length - n])

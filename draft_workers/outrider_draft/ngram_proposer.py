@@ -36,30 +36,30 @@ class NgramProposer:
 
     def warm_up(self) -> None:
         """Compile, or load what an earlier process compiled."""
-        ids = np.array([1, 1], np.int32)
-        index = NgramIndex.empty(self._bounds)
-        rows = np.array([index.row(ids)], np.int64)
-        index_batch(rows, *self._bounds, self._seed)
-        look_up_batch(rows, *self._bounds, self._seed)
+        index = NgramIndex(self._bounds)
+        index.extend(np.array([1, 1], np.int32))
+        index_batch(_rows([index]), *self._bounds, self._seed)
+        look_up_batch(_rows([index]), *self._bounds, self._seed)
 
     def open(self, sessions: Sequence[SessionFacts]) -> None:
         """Begin sessions with empty tables."""
         for facts in sessions:
-            self._indexes[facts.handle] = NgramIndex.empty(self._bounds)
+            self._indexes[facts.handle] = NgramIndex(self._bounds)
 
     def commit(self, contexts: Sequence[Context]) -> None:
         """Enter new ids into the tables, so that a proposal costs the same at any length."""
-        for context in contexts:
-            self._indexes[context.handle].make_room(len(context.token_ids), self._bounds)
-        index_batch(self._rows(contexts), *self._bounds, self._seed)
-        for context in contexts:
-            self._indexes[context.handle].indexed = len(context.token_ids)
+        indexes = [self._indexes[context.handle] for context in contexts]
+        for index, context in zip(indexes, contexts, strict=True):
+            index.extend(context.token_ids)
+        index_batch(_rows(indexes), *self._bounds, self._seed)
+        for index in indexes:
+            index.note_indexed()
 
     def propose(self, batch: Sequence[ProposalRequest]) -> Sequence[ProposedTokens]:
         """Look the last ids of every session up; one compiled call for all."""
-        contexts = [request.context for request in batch]
-        ends = look_up_batch(self._rows(contexts), *self._bounds, self._seed).tolist()
-        return [self._continuation(request, end) for request, end in zip(batch, ends, strict=True)]
+        indexes = [self._indexes[request.context.handle] for request in batch]
+        ends = look_up_batch(_rows(indexes), *self._bounds, self._seed).tolist()
+        return [_continuation(request, end) for request, end in zip(batch, ends, strict=True)]
 
     def close(self, handle: int, outcome: CloseOutcome) -> None:
         """Free the tables."""
@@ -71,14 +71,14 @@ class NgramProposer:
 
     def held_bytes(self) -> int:
         """Size of the tables of all sessions now, in bytes."""
-        return sum(index.tables.nbytes for index in self._indexes.values())
+        return sum(index.held_bytes for index in self._indexes.values())
 
-    def _rows(self, contexts: Sequence[Context]) -> Rows:
-        rows = [self._indexes[context.handle].row(context.token_ids) for context in contexts]
-        return np.array(rows, np.int64).reshape(len(rows), 5)
 
-    @staticmethod
-    def _continuation(request: ProposalRequest, end: int) -> ProposedTokens:
-        if end == FREE:
-            return ProposedTokens()
-        return ProposedTokens(tuple(request.context.token_ids[end : end + request.depth].tolist()))
+def _rows(indexes: Sequence[NgramIndex]) -> Rows:
+    return np.array([index.row for index in indexes], np.int64).reshape(len(indexes), 5)
+
+
+def _continuation(request: ProposalRequest, end: int) -> ProposedTokens:
+    if end == FREE:
+        return ProposedTokens()
+    return ProposedTokens(tuple(request.context.token_ids[end : end + request.depth].tolist()))

@@ -64,9 +64,11 @@ class Proposer(Protocol):
     """Proposes ids for batches of sessions. Synchronous; every call comes from one and the same thread.
 
     What an implementation may rely on: `open` comes first and once per handle, `close` last and once; contexts of a
-    session only ever grow, each extending the one before; every handle in `propose` was given to `commit` with the
-    same context before. A rewound session is closed and opened under a new handle. What an implementation raises is
-    contained: the sessions concerned get no proposals, and nobody else notices.
+    session only ever grow, each extending the one before; a context in `propose` is the last one that `commit` was
+    given for its session. A rewound session is closed and opened under a new handle.
+
+    What an implementation raises is contained: its rows are handed in again one by one, those that fail again get no
+    proposals, and nobody else notices.
     """
 
     @property

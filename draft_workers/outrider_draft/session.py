@@ -46,6 +46,8 @@ class Session:
         self.lease_s = lease_s
         self.heard_s = 0.0
         """When something was last heard of it, in seconds of the worker's clock."""
+        self.held_bytes = 0
+        """Memory that is reckoned for it, in bytes."""
         self._ids = CommittedIds()
         self._settled: tuple[int, int] | None = None
         """Length at which a proposal was last wanted, and its depth."""
@@ -55,11 +57,12 @@ class Session:
 
     def fit(self, base: int, ids: IdArray) -> Fit:
         """How `ids`, the committed ones after the first `base` (at least 0), relate to those known."""
-        if base > len(self._ids):
+        length = len(self._ids)
+        if base > length:
             return Fit.GAP
-        if not self._ids.agree(base, ids):
+        if base < length and not self._ids.agree(base, ids):
             return Fit.CONTRADICTS
-        return Fit.EXTENDS if base + len(ids) > len(self._ids) else Fit.REPEATS
+        return Fit.EXTENDS if base + len(ids) > length else Fit.REPEATS
 
     def extend(self, base: int, ids: IdArray) -> None:
         """Take in ids that extend the known ones."""

@@ -55,27 +55,23 @@ class SessionStore:
     def add(self, session: Session) -> bool:
         """Hold a new, empty session. False if there is no room for it."""
         assert session.key not in self._sessions and not len(session), "a new session is added once"
-        needed = self._bytes_of(0)
-        if self.free_sessions <= 0 or not self._fits(needed):
+        if self.free_sessions <= 0 or not self._reserve(session, 0):
             return False
         self._sessions[session.key] = session
-        self._held_bytes += needed
         self.touch(session)
         return True
 
     def extend(self, session: Session, base: int, ids: IdArray) -> bool:
         """Let a session take in ids that extend its own. False, and nothing changed, if they do not fit."""
-        needed = self._bytes_of(base + len(ids)) - self._bytes_of(len(session))
-        if needed and not self._fits(needed):
+        if not self._reserve(session, base + len(ids)):
             return False
         session.extend(base, ids)
-        self._held_bytes += needed
         return True
 
     def remove(self, session: Session) -> None:
         """Free a session."""
         del self._sessions[session.key]
-        self._held_bytes -= self._bytes_of(len(session))
+        self._held_bytes -= session.held_bytes
 
     def touch(self, session: Session) -> None:
         """Something was heard of the session: its lease starts anew."""
@@ -92,8 +88,12 @@ class SessionStore:
         now_s = self._clock.now_s()
         return [session for session in self._sessions.values() if now_s - session.heard_s >= session.lease_s]
 
-    def _fits(self, needed: int) -> bool:
-        return self._held_bytes + needed <= self._pool.max_memory_bytes
-
-    def _bytes_of(self, length: int) -> int:
-        return _OVERHEAD_BYTES + ids_bytes(length) + self._proposer_bytes(length)
+    def _reserve(self, session: Session, length: int) -> bool:
+        """Reckon with memory for `length` ids of a session. False, and nothing changed, if it does not fit."""
+        needed = _OVERHEAD_BYTES + ids_bytes(length) + self._proposer_bytes(length)
+        more = needed - session.held_bytes
+        if self._held_bytes + more > self._pool.max_memory_bytes:
+            return False
+        self._held_bytes += more
+        session.held_bytes = needed
+        return True

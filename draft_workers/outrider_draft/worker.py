@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import uuid
 from dataclasses import dataclass, field
 
@@ -24,8 +25,8 @@ from outrider_wire.drafting import PROTOCOL_VERSION, Hello
 from outrider_wire.registry import DraftMember
 from outrider_wire.server import StartedServer, start_server
 
-_SWEEP_PERIOD_S = 0.5
-"""How often leases are looked at."""
+_SWITCH_INTERVAL_S = 0.0005
+"""How long the loop's thread may keep the drafting thread from going on, and the other way round."""
 _DRAIN_PERIOD_S = 0.05
 _HANG_UP_GRACE_S = 0.5
 """For what still waits on the streams when they are ended."""
@@ -45,6 +46,8 @@ class WorkerTools:
     """Names this life of the worker, 1 to 64 characters."""
     proposer: Proposer | None = None
     """None makes the one that the pool's method names."""
+    sweep_period_s: float = 0.5
+    """How often leases are looked at."""
 
 
 class DraftWorker:
@@ -102,6 +105,7 @@ class DraftWorker:
             OSError: the port cannot be bound.
         """
         assert self._server is None, "a worker is started once"
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL_S))
         await asyncio.to_thread(self._proposer.warm_up)
         self._server = await start_server(self._host, self._port, [draft_service(self._servicer)])
         self._desk.batcher.start()
@@ -140,7 +144,7 @@ class DraftWorker:
         """Free sessions whose lease is over, again and again."""
         while True:
             self._desk.batcher.submit(self._desk.rules.expire())
-            await asyncio.sleep(_SWEEP_PERIOD_S)
+            await asyncio.sleep(self._tools.sweep_period_s)
 
     def _introduce(self, identity: WorkerIdentity) -> Hello:
         return Hello(
