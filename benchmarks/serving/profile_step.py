@@ -137,7 +137,7 @@ def operator_table(subject: EngineUnderTest) -> str:
 
 def markdown_table(profiles: Sequence[StepProfile]) -> str:
     """Milliseconds a step, and the share of the step, one column for each setting."""
-    heads = [f"{profile.rows} rows, depth {profile.depth}" for profile in profiles]
+    heads = [f"rows {profile.rows}, depth {profile.depth}" for profile in profiles]
     lines = [("part, ms a step", *heads), ("---", *("---" for _ in heads))]
     lines += [(part, *(_share(profile, part) for profile in profiles)) for part in PARTS]
     lines += [
@@ -201,7 +201,7 @@ def main() -> None:
     profiles, operators = [], ""
     for rows, depth in product(options.rows, options.depth):
         chosen = [prompts[index % len(prompts)] for index in range(rows)]
-        console.print(f"{rows} rows, depth {depth} …")
+        console.print(f"rows {rows}, depth {depth} …")
         with engine_under_test(model, settings, depth, options.workers) as subject:
             subject.submit(model, chosen, _MAX_TOKENS)
             profiles.append(profile(subject, stopwatch, rows, options.steps))
