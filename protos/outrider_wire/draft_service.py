@@ -24,6 +24,11 @@ class DraftHandler(Protocol):
     def speculate(self, frames: AsyncIterator[VerifierFrame], peer: str) -> AsyncIterator[DrafterFrame]:
         """Answer one stream until it ends. The generator is closed when the verifier goes away.
 
+        Args:
+            frames: what the verifier sends. Reading a frame that cannot be understood raises `MalformedFrame`; the next
+                one can be read all the same.
+            peer: address of the verifier, for logs.
+
         Raises:
             Mismatch: the Hellos disagree.
             OutriderError: any other reason to end the stream; it becomes the call's status.
@@ -46,10 +51,23 @@ class _Servicer(pb_grpc.DraftServiceServicer):
     async def Speculate(
         self, request_iterator: AsyncIterator[pb.SpeculateRequest], context: Context
     ) -> AsyncIterator[pb.SpeculateResponse]:
-        frames = (verifier_frame_from(message) async for message in request_iterator)
+        frames = _Frames(request_iterator)
         try:
             async with aclosing(self._handler.speculate(frames, context.peer())) as answers:  # type: ignore[type-var]
                 async for frame in answers:
                     yield speculate_response_from(frame)
         except Exception as error:
             await abort_with(context, error)
+
+
+class _Frames:
+    """Decoded frames. A class, because a generator would be over after the first frame that it cannot decode."""
+
+    def __init__(self, messages: AsyncIterator[pb.SpeculateRequest]) -> None:
+        self._messages = messages
+
+    def __aiter__(self) -> AsyncIterator[VerifierFrame]:
+        return self
+
+    async def __anext__(self) -> VerifierFrame:
+        return verifier_frame_from(await anext(self._messages))
