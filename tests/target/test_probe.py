@@ -1,0 +1,71 @@
+"""The start-up probe tells exact forward passes from others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numba
+import pytest
+import torch
+from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
+from outrider_doubles.toy_forward import ToyForward
+
+from outrider_runtime.models.demo import ensure_demo_model
+from outrider_runtime.models.loading import ModelDtype
+from outrider_runtime.models.progress import SilentProgress
+from outrider_target import exact_modules
+from outrider_target.forward import RaggedBatch
+from outrider_target.probe import probe_exactness
+from outrider_target.transformers_forward import load_forward
+
+
+class FollowsTheBatch(ToyForward):
+    """Rounds like a matrix product whose path depends on the number of rows."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(vocab_size=64)
+        self._tokens_that_differ = tokens
+
+    def run(self, batch: RaggedBatch) -> torch.Tensor:
+        logits = super().run(batch)
+        if len(batch.token_ids) == self._tokens_that_differ:
+            logits[-1, -1] = torch.nextafter(logits[-1, -1], torch.tensor(100.0))
+        return logits
+
+
+def test_a_forward_whose_rows_stand_alone_is_exact() -> None:
+    result = probe_exactness(ToyForward(vocab_size=64))
+    assert result.exact
+    assert "kept all bits" in result.reason
+
+
+@pytest.mark.parametrize(
+    ("tokens", "reason"),
+    [(1, "1 tokens at a time"), (7, "in chunks of 7"), (11, "11 tokens at a time"), (14, "beside 5 others")],
+)
+def test_one_bit_in_one_row_at_one_size_is_found_and_named(tokens: int, reason: str) -> None:
+    result = probe_exactness(FollowsTheBatch(tokens))
+    assert not result.exact
+    assert reason in result.reason
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_prepared_model_is_exact(dtype: ModelDtype, tmp_path: Path) -> None:
+    assert probe_exactness(load_forward(write_tiny_checkpoint(tmp_path), dtype, 128)).exact
+
+
+@pytest.mark.demo_model
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_embedded_model_is_exact_only_with_padded_rows(dtype: ModelDtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = ensure_demo_model(None, SilentProgress())
+    threads = torch.get_num_threads(), numba.get_num_threads()
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+            assert probe_exactness(load_forward(folder, dtype, 2048)).exact
+        monkeypatch.setattr(exact_modules, "find_row_padding", lambda *_: None)
+        assert not probe_exactness(load_forward(folder, dtype, 2048)).exact
+    finally:
+        torch.set_num_threads(threads[0])
+        numba.set_num_threads(threads[1])
