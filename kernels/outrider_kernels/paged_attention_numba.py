@@ -8,19 +8,19 @@ its bits depend neither on the tile nor on the other lines.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import get_num_threads, prange
 
+from outrider_kernels.arrays import plain
 from outrider_kernels.compiling import FUSED, compiled
 from outrider_kernels.online_softmax_numba import finish, new_lines, take_block
 from outrider_kernels.paged_attention import BLOCK_SIZE
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
-_Number = TypeVar("_Number", bound=np.generic)
 
 _MOST_LINES = 64
 _LARGEST_TILE = 16
@@ -71,10 +71,10 @@ def paged_attention(
     num_kv_heads = key_cache.shape[1]
     wanted = num_tokens * num_kv_heads // (_TASKS_PER_THREAD * threads)
     tile = max(1, min(_LARGEST_TILE, wanted, _MOST_LINES * num_kv_heads // num_heads))
-    tables = _Tables(_plain(block_tables, np.int32), _plain(token_rows, np.int32), _plain(positions, np.int32), window)
+    tables = _Tables(plain(block_tables, np.int32), plain(token_rows, np.int32), plain(positions, np.int32), window)
     out = np.empty(queries.shape, np.float32)
     cache = _Cache(key_cache, value_cache)
-    _attend(_plain(queries, np.float32), cache, tables, np.float32(scale), tile, threads, out)
+    _attend(plain(queries, np.float32), cache, tables, np.float32(scale), tile, threads, out)
     return out
 
 
@@ -98,7 +98,7 @@ def write_cache(
         raise ValueError(
             f"expected keys and values {(len(slots), *key_cache.shape[1:3])}, given {keys.shape} and {values.shape}"
         )
-    _write(_plain(keys, np.float32), _plain(values, np.float32), key_cache, value_cache, _plain(slots, np.int64))
+    _write(plain(keys, np.float32), plain(values, np.float32), key_cache, value_cache, plain(slots, np.int64))
 
 
 def _check(queries: Floats, key_cache: Floats, value_cache: Floats) -> None:
@@ -108,18 +108,10 @@ def _check(queries: Floats, key_cache: Floats, value_cache: Floats) -> None:
         ("key_cache", key_cache, (num_blocks, num_kv_heads, size, BLOCK_SIZE)),
         ("value_cache", value_cache, (num_blocks, num_kv_heads, BLOCK_SIZE, size)),
     ):
-        if array.shape != shape or array.dtype != np.float32 or not array.flags.c_contiguous:
-            raise ValueError(f"expected {name} contiguous float32 {shape}, given {array.dtype} {array.shape}")
+        if array.shape != shape or plain(array, np.float32) is not array:
+            raise ValueError(f"expected {name} contiguous writeable float32 {shape}, given {array.dtype} {array.shape}")
     if num_heads % num_kv_heads:
         raise ValueError(f"expected query heads in multiples of {num_kv_heads} key-value heads, given {num_heads}")
-
-
-def _plain(array: npt.NDArray[_Number], dtype: type[_Number]) -> npt.NDArray[_Number]:
-    """The form that the kernel is compiled for; any other form would be another kernel, with bits of its own."""
-    flags = array.flags
-    if array.dtype == dtype and flags.c_contiguous and flags.writeable and flags.aligned:
-        return array
-    return np.array(array, dtype=dtype, order="C")
 
 
 @compiled(parallel=True, fastmath=FUSED)

@@ -1,0 +1,51 @@
+"""Finds logits out of which no token can be chosen, before they reach a kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from numba import prange
+
+from outrider_kernels.compiling import compiled
+
+_MAGNITUDE = np.int32(0x7FFFFFFF)
+_INFINITY = np.int32(0x7F800000)
+_MINUS_INFINITY = np.int32(-0x800000)
+
+
+def find_bad_rows(logits: torch.Tensor, logit_starts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """Rows of which some logit row holds NaN or +inf, or nothing but -inf.
+
+    Args:
+        logits: [N, V] of a float dtype.
+        logit_starts: [B + 1] as in `VerifyRows`.
+
+    Returns:
+        [bad rows] int32, ascending indices in [0, B).
+    """
+    if logits.numel() == 0:
+        return np.zeros(0, np.int32)
+    bad = _bad_logit_rows(logit_array(logits).view(np.int32))
+    return np.flatnonzero(np.logical_or.reduceat(bad, logit_starts[:-1])).astype(np.int32)
+
+
+def logit_array(logits: torch.Tensor) -> npt.NDArray[np.float32]:
+    """Logits as contiguous float32 in host memory; shares theirs where they are so already."""
+    array: npt.NDArray[np.float32] = logits.detach().to("cpu", torch.float32).contiguous().numpy()
+    return array
+
+
+@compiled(parallel=True)
+def _bad_logit_rows(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """[N] from the bits of [N, V]: integer comparisons vectorise, tests for NaN do not."""
+    bad = np.zeros(bits.shape[0], np.bool_)
+    for row in prange(bits.shape[0]):
+        finite = np.int32(0)
+        wrong = np.int32(0)
+        for v in range(bits.shape[1]):
+            magnitude = bits[row, v] & _MAGNITUDE
+            finite += np.int32(magnitude < _INFINITY)
+            wrong += np.int32((magnitude >= _INFINITY) & (bits[row, v] != _MINUS_INFINITY))
+        bad[row] = wrong > 0 or finite == 0
+    return bad

@@ -1,0 +1,105 @@
+"""Equality under shared noise: the target's own token at every proposed position, kept while the proposal is the same.
+
+For a row with noise seed s whose j-th emitted token has the absolute position t = first_position + j,
+
+    y_j = argmax over kept v of  logits[j, v] / temperature + g(s, t, v)          (temperature 0: of logits[j, v])
+
+with the noise g of `outrider_kernels.noise`. Proposed x_j is accepted while x_j = y_j; y is emitted up to and including
+the first disagreement (the correction), or one past the proposals (the bonus). The emitted tokens are those of plain
+decoding, whatever was proposed: argmax of log p + Gumbel noise is a draw from p (Gumbel-max), each position has its own
+noise, and the proposals are only compared with the outcome.
+
+The rule
+    1. Logits are read as float32, then computed with in float64. Temperatures below GREEDY_BELOW count as 0; filters
+       then change nothing. Equal scores: the lowest id wins.
+    2. Filters see the distribution after temperature, in the order min-p, top-k, top-p, each what the one before kept;
+       all keep a prefix of the ids in the order (logit descending, id ascending):
+       min-p keeps v with (logit_v - largest) / temperature >= log(min_p);
+       top-k keeps the first top_k, exactly so many even when logits tie;
+       top-p keeps v while the mass before it is below top_p times the mass of what top-k kept, masses being the whole
+       numbers of `outrider_kernels.mass`.
+    3. A logit of -inf is never chosen. Rows with NaN or +inf, or without a finite logit, are refused.
+
+Sources: coupling by shared Gumbel noise, Daliri et al., arXiv 2408.07978; speculative decoding, Leviathan et al.,
+arXiv 2211.17192.
+
+Example:
+    Two rows, greedy, V = 4. Row 0 proposes (2, 3), row 1 nothing, so there are 3 + 1 logit rows, with the largest
+    logits at ids 2, 1, 0 and 3. Row 0 accepts 2, corrects 3 to 1 and stops; row 1 emits its next token:
+
+    >>> logits = torch.eye(4)[[2, 1, 0, 3]]
+    >>> rows = VerifyRows(np.int32([0, 3, 4]), np.int32([2, 3]), np.int64([10, 25]))
+    >>> greedy = SamplingRows(np.zeros(2), np.zeros(2, np.int32), np.ones(2), np.zeros(2), np.zeros(2, np.uint64))
+    >>> verify(logits, rows, greedy)
+    VerifyResult(accepted_counts=array([1, 0], dtype=int32), emitted=array([ 2,  1, -1,  3], dtype=int32))
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from outrider_kernels.arguments import check_arguments
+from outrider_kernels.arrays import plain
+from outrider_kernels.bad_rows import find_bad_rows, logit_array
+from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
+from outrider_kernels.verify_numba import verify_rows
+
+__all__ = ["find_bad_rows", "verify"]
+
+
+def verify(logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRows) -> VerifyResult:
+    """Verify B rows of proposals by the rule of this module.
+
+    Args:
+        logits: [N, V] float32; bfloat16 and float16 are converted, other devices copied from.
+        rows: B rows of proposed ids, N - B in all.
+        sampling: B rows of sampling parameters.
+
+    Returns:
+        Accepted counts [B] and emitted ids [N]; unused places hold PADDING_ID. A row's result depends on nothing but
+        that row's own arguments and the logits up to its first disagreement.
+
+    Raises:
+        ValueError: a shape, dtype or range is wrong, proposed ids included; or a row's logits are bad: the first such
+            row is named, `find_bad_rows` names all of them beforehand.
+    """
+    check_arguments(logits, rows, sampling)
+    bad = find_bad_rows(logits, rows.logit_starts)
+    if len(bad):
+        raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
+    accepted_counts = np.zeros(len(rows.first_position), np.int32)
+    emitted = np.full(logits.shape[0], PADDING_ID, np.int32)
+    verify_rows(
+        logit_array(logits),
+        _plain_rows(rows),
+        _plain_sampling(sampling),
+        _ids(logits.shape[1]),
+        accepted_counts,
+        emitted,
+    )
+    return VerifyResult(accepted_counts, emitted)
+
+
+@lru_cache(maxsize=4)
+def _ids(vocab_size: int) -> npt.NDArray[np.int32]:
+    return np.arange(vocab_size, dtype=np.int32)
+
+
+def _plain_rows(rows: VerifyRows) -> VerifyRows:
+    return VerifyRows(
+        plain(rows.logit_starts, np.int32), plain(rows.proposed, np.int32), plain(rows.first_position, np.int64)
+    )
+
+
+def _plain_sampling(sampling: SamplingRows) -> SamplingRows:
+    return SamplingRows(
+        plain(sampling.temperature, np.float64),
+        plain(sampling.top_k, np.int32),
+        plain(sampling.top_p, np.float64),
+        plain(sampling.min_p, np.float64),
+        plain(sampling.seed, np.uint64),
+    )

@@ -1,0 +1,98 @@
+"""Verification on CPUs: rows side by side, each position by position up to the first disagreement.
+
+Gives exactly the ids of `outrider_kernels.reference`; how little it looks at for that is told in `block_maxima_numba`,
+`truncation_numba` and `noisy_argmax_numba`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import prange
+
+from outrider_kernels.arguments import GREEDY_BELOW
+from outrider_kernels.block_maxima_numba import argmax, block_maxima, num_blocks
+from outrider_kernels.compiling import compiled
+from outrider_kernels.contracts import SamplingRows, VerifyRows
+from outrider_kernels.noise_numba import row_key
+from outrider_kernels.noisy_argmax_numba import NoiseScratch, noise_scratch, noisy_argmax
+from outrider_kernels.truncation_numba import Filters, Kept, keep, kept_scratch
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int32]
+
+
+class _Scratch(NamedTuple):
+    """Scratch of one row."""
+
+    maxima: Floats
+    noise: NoiseScratch
+    kept: Kept
+
+
+@compiled(parallel=True)
+def verify_rows(
+    logits: Floats, rows: VerifyRows, sampling: SamplingRows, ids: Ints, accepted_counts: Ints, emitted: Ints
+) -> None:
+    """Fill `accepted_counts` [B] and, as far as used, `emitted` [N].
+
+    Args:
+        logits: [N, V] without bad rows.
+        rows: as in the contract, all in range.
+        sampling: as in the contract, all in range.
+        ids: [V] 0, 1, 2, ...
+        accepted_counts: written to.
+        emitted: written to.
+    """
+    for row in prange(accepted_counts.shape[0]):
+        accepted_counts[row] = _verify_row(logits, rows, sampling, ids, row, emitted)
+
+
+@compiled()
+def _verify_row(logits: Floats, rows: VerifyRows, sampling: SamplingRows, ids: Ints, row: int, emitted: Ints) -> int:
+    """Emit one row. Returns how many proposed ids it accepts."""
+    start = int(rows.logit_starts[row])
+    depth = int(rows.logit_starts[row + 1]) - start - 1
+    filters = _filters(sampling, row)
+    size = logits.shape[1]
+    truncated = filters.top_p < 1.0 or 0 < filters.top_k < size or filters.log_min_p > -np.inf
+    scratch = _Scratch(np.empty(num_blocks(size), np.float32), noise_scratch(), kept_scratch(size if truncated else 0))
+    for step in range(depth + 1):
+        key = row_key(sampling.seed[row], rows.first_position[row] + step)
+        token = _choose(logits[start + step], ids, filters, key, truncated, scratch)
+        emitted[start + step] = token
+        if step < depth and token != rows.proposed[start - row + step]:
+            return step
+    return depth
+
+
+@compiled()
+def _filters(sampling: SamplingRows, row: int) -> Filters:
+    temperature, min_p = sampling.temperature[row], sampling.min_p[row]
+    return Filters(
+        sampling.top_k[row],
+        sampling.top_p[row],
+        math.log(min_p) if min_p > 0.0 else -np.inf,
+        1.0 / temperature if temperature >= GREEDY_BELOW else np.inf,
+    )
+
+
+@compiled()
+def _choose(logits: Floats, ids: Ints, filters: Filters, key: np.uint64, truncated: bool, scratch: _Scratch) -> int:
+    """The target's own token at one position."""
+    block_maxima(logits, scratch.maxima)
+    top = argmax(logits, scratch.maxima)
+    inverse = filters.inverse_temperature
+    if inverse == np.inf:
+        return top
+    if not truncated:
+        return noisy_argmax(logits, ids, top, inverse, key, scratch.noise)
+    kept = scratch.kept
+    count = keep(logits, scratch.maxima, filters, kept)
+    first = 0
+    while kept.ids[first] != top:
+        first += 1
+    return noisy_argmax(kept.logits[:count], kept.ids[:count], first, inverse, key, scratch.noise)
