@@ -57,8 +57,8 @@ class LinkSet:
 
     def _start(self, member: Member) -> None:
         assert member.draft is not None, f"draft member {member.incarnation} without a pool"
-        name = member.incarnation
-        worker = LinkedWorker(name, member.draft.pool, self._tools.settings, self._clock)
+        name, draft = member.incarnation, member.draft
+        worker = LinkedWorker(name, draft.pool, draft.max_sessions - draft.sessions, self._tools.settings, self._clock)
         link = Link(worker, member.address, self._tools)
         self._links = {**self._links, name: link}
         task = asyncio.create_task(link.run(), name=f"draft-link-{name}")

@@ -74,6 +74,7 @@ class Placement:
     def desert(self, worker: LinkedWorker) -> None:
         """Move the sessions of a worker that stopped answering to workers of its pool that do, if there are any."""
         now_s = self._clock.now_s()
+        worker.desert()
         for session in list(worker.sessions.values()):
             if any(candidate.healthy for candidate in self._candidates(session, now_s)):
                 self.move(session)

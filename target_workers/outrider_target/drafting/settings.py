@@ -24,6 +24,8 @@ class DraftingSettings(Settings):
     """Pause after a worker turned out to serve another tokenizer, vocabulary, version or pool."""
     breaker_misses: int = Field(default=3, ge=1, le=1_000)
     """A link that misses this many deadlines in a row is not waited for until it delivers in time again."""
+    probe_ms: int = Field(default=1_000, ge=1, le=3_600_000)
+    """A link that lost its sessions by missing deadlines is tried with a new one after this time."""
     malformed_rows: int = Field(default=3, ge=1, le=1_000)
     """Malformed rows of one worker before the whole worker is quarantined; each quarantines its session at once."""
     quarantine_first_ms: int = Field(default=1_000, ge=1, le=3_600_000)

@@ -11,8 +11,8 @@ from outrider_target.drafting.speculator import Ask, CommittedRow, Proposal, Spe
 from outrider_wire.drafting import CloseOutcome
 
 _BOUND_S = 30.0
-STEP_TIME_S = 0.02
-"""What the engine claims a step takes. It takes no time at all, so that drafts are often missed."""
+_STEP_TIME_S = 10.0
+"""What the engine claims a step takes, so that waiting always pays. It takes no time at all."""
 
 
 class CountingEngine:
@@ -39,7 +39,7 @@ class CountingEngine:
     def round(self) -> None:
         """One round over all requests."""
         asks = [Ask(key, len(ids), self.depth) for key, ids in self.ids.items()]
-        collected = self.speculator.collect(asks, STEP_TIME_S)
+        collected = self.speculator.collect(asks, _STEP_TIME_S)
         for key in self.ids:
             self._verify(key, collected.proposals.get(key))
 

@@ -39,7 +39,7 @@ class DraftingBench:
 
     def connect(self, name: str, pool: str = "pool", propose: Proposer = count_up) -> LinkedWorker:
         """A link to a new or returning worker is ready."""
-        link = self.links.setdefault(name, LinkedWorker(name, pool, self.settings, self.clock))
+        link = self.links.setdefault(name, LinkedWorker(name, pool, 64, self.settings, self.clock))
         self.remote[name] = StrictWorker(propose)
         self.book.connect(link)
         return link

@@ -12,7 +12,7 @@ from outrider_doubles.verifier import IDENTITY, Verifier
 
 from outrider_target.drafting.settings import DraftingSettings
 
-SETTINGS = DraftingSettings(draft_deadline_ms=50, reconnect_first_ms=10, reconnect_max_ms=50)
+SETTINGS = DraftingSettings(draft_deadline_ms=300, reconnect_first_ms=10, reconnect_max_ms=50)
 KEYS = range(1, 9)
 PERIOD = 7
 

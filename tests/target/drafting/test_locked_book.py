@@ -147,6 +147,27 @@ def test_sessions_leave_a_worker_that_stopped_answering_for_one_that_does() -> N
     assert collect(bench).proposals == {7: Proposal((5, 6, 7, 8), "pool", "awake")}
 
 
+def test_a_worker_that_lost_its_sessions_is_tried_again_with_one_and_closes_its_breaker_by_answering() -> None:
+    clock = ManualClock()
+    bench = DraftingBench(HASTY, clock)
+    bench.connect("silent")
+    bench.book.open(spec(7))
+    bench.commit(7, 3, 4)
+    bench.connect("awake")
+    for _ in range(HASTY.breaker_misses):
+        collect(bench)
+    for key in range(10, 20):
+        bench.book.open(spec(key))
+    assert not bench.links["silent"].sessions
+    clock.advance(HASTY.probe_ms / 1e3)
+    for key in range(20, 30):
+        bench.book.open(spec(key))
+        bench.commit(key, 3, 4)
+    (probe,) = bench.links["silent"].sessions.values()
+    bench.exchange()
+    assert not bench.links["silent"].breaker.is_open, probe
+
+
 def test_a_lost_link_moves_its_sessions_at_once_and_they_speak_from_ids_alone() -> None:
     bench = asked("a1", "a2")
     holder = str(bench.holder())

@@ -32,7 +32,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.clock = ManualClock()
         self.settings = DraftingSettings(max_frame_bytes=1024, resyncs_per_session=1000)
         self.book = LockedBook(self.settings, 1000, self.clock, DraftingMetrics(CollectorRegistry()))
-        self.workers = {name: LinkedWorker(name, name[0], self.settings, self.clock) for name in NAMES}
+        self.workers = {name: LinkedWorker(name, name[0], 64, self.settings, self.clock) for name in NAMES}
         self.remote: dict[str, StrictWorker] = {}
         self.truth: dict[int, list[int]] = {}
         self.chains: list[tuple[str, Chain]] = []
