@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 from outrider_doubles.gateway_bench import GatewayBench, free_ports, gateway_bench
 from outrider_doubles.scripted_target import MODEL
 
@@ -24,7 +25,10 @@ ROUTES = [
 ]
 
 
-@pytest.fixture
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def guarded() -> AsyncIterator[GatewayBench]:
     async with gateway_bench(settings=free_ports(api_keys=("first", "second")), key="second") as running:
         yield running
@@ -35,7 +39,7 @@ async def test_every_route_but_health_is_closed_without_a_key(guarded: GatewayBe
     for headers in (
         {},
         {"authorization": "Bearer wrong"},
-        {"authorization": "Bearer "},
+        {"authorization": "Bearer"},
         {"authorization": "Basic first"},
         {"authorization": "first"},
     ):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from outrider_doubles.gateway_bench import gateway_bench
 
@@ -39,8 +40,6 @@ bodies = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), values, 
 @pytest.fixture(scope="module")
 def base_url() -> Iterator[str]:
     """A gateway on a thread of its own, so that hypothesis can run plain functions against it."""
-    import threading
-
     ready, urls, done = threading.Event(), [], []
 
     async def serve() -> None:
@@ -60,7 +59,7 @@ def base_url() -> Iterator[str]:
     thread.join(60)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None)
 @given(body=bodies, path=st.sampled_from(["/v1/completions", "/v1/chat/completions"]))
 def test_no_json_body_makes_the_gateway_fail(base_url: str, body: dict[str, object], path: str) -> None:
     answer = httpx.post(base_url + path, content=json.dumps(body).encode(), timeout=60)
@@ -69,7 +68,7 @@ def test_no_json_body_makes_the_gateway_fail(base_url: str, body: dict[str, obje
         assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None)
 @given(body=st.binary(max_size=200), path=st.sampled_from(["/v1/completions", "/v1/chat/completions"]))
 def test_no_bytes_make_the_gateway_fail(base_url: str, body: bytes, path: str) -> None:
     assert httpx.post(base_url + path, content=body, timeout=60).status_code == 400

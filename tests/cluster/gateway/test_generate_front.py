@@ -10,7 +10,7 @@ import pytest
 from outrider_doubles.gateway_bench import GatewayBench, free_ports, gateway_bench
 from outrider_doubles.scripted_target import MODEL, ScriptedTarget
 
-from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, NotReady, UnknownModel
+from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, NotReady, Unauthenticated, UnknownModel
 from outrider_wire.channel import open_channel
 from outrider_wire.generate_client import GenerateClient
 from outrider_wire.generation import GenerationDelta, GenerationRequest
@@ -106,8 +106,6 @@ async def test_a_cancelled_call_and_a_passed_deadline_end_the_targets_work() -> 
 
 
 async def test_a_gateway_with_keys_answers_no_call_without_one() -> None:
-    from outrider_runtime.errors import Unauthenticated
-
     async with gateway_bench(settings=free_ports(api_keys=("k",))) as bench, client_of(bench) as client:
         with pytest.raises(Unauthenticated):
             await answer(client, GenerationRequest(prompt_text="hi"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 import httpx
@@ -61,28 +61,24 @@ async def gateway_bench(
 ) -> AsyncIterator[GatewayBench]:
     """Start everything, hand it over, stop everything."""
     controller, mine = ScriptedController(), list([ScriptedTarget()] if targets is None else targets)
-    await controller.start()
-    for target in mine:
-        await target.start()
-    controller.members = [target.member() for target in mine]
     registry = CollectorRegistry()
-    model = ServedModel(MODEL, ByteTokenizer(), ByteTemplate(), pools)
-    chosen = settings or free_ports()
-    gateway = Gateway(chosen, model, controller.find, registry, heartbeat_s=HEARTBEAT_S)
-    await gateway.start()
-    await asyncio.wait_for(gateway.view.wait_for_change(), 30)
-    base = f"http://127.0.0.1:{gateway.http_port}"
-    async with (
-        httpx.AsyncClient(base_url=base, timeout=60) as http,
-        AsyncOpenAI(base_url=f"{base}/v1", api_key=key, max_retries=0, timeout=60) as openai,
-    ):
-        try:
-            yield GatewayBench(gateway, controller, mine, registry, http, openai)
-        finally:
-            await gateway.stop()
-            for target in mine:
-                await target.die()
-            await controller.stop()
+    async with AsyncExitStack() as cleanup:
+        await controller.start()
+        cleanup.push_async_callback(controller.stop)
+        for target in mine:
+            await target.start()
+            cleanup.push_async_callback(target.die)
+        controller.members = [target.member() for target in mine]
+        model = ServedModel(MODEL, ByteTokenizer(), ByteTemplate(), pools)
+        gateway = Gateway(settings or free_ports(), model, controller.find, registry, heartbeat_s=HEARTBEAT_S)
+        await gateway.start()
+        cleanup.push_async_callback(gateway.stop)
+        await asyncio.wait_for(gateway.view.wait_for_change(), 30)
+        base = f"http://127.0.0.1:{gateway.http_port}"
+        http = await cleanup.enter_async_context(httpx.AsyncClient(base_url=base, timeout=60))
+        client = AsyncOpenAI(base_url=f"{base}/v1", api_key=key, max_retries=0, timeout=60)
+        await cleanup.enter_async_context(client)
+        yield GatewayBench(gateway, controller, mine, registry, http, client)
 
 
 def free_ports(**settings: object) -> GatewaySettings:
