@@ -18,14 +18,13 @@ from outrider_wire.drafting import CloseOutcome
 
 
 class SessionBook:
-    """All requests with draft sessions, by the engine's key, and all sessions, by their number on the wire."""
+    """All requests with draft sessions, by the engine's key."""
 
     def __init__(self, clock: Clock, metrics: DraftingMetrics) -> None:
         self._clock = clock
         self._metrics = metrics
         self._numbers = itertools.count(1)
         self._requests: dict[int, DraftedRequest] = {}
-        self._sessions: dict[int, DraftSession] = {}
         self.placement = Placement(clock, metrics)
 
     def __len__(self) -> int:
@@ -34,10 +33,6 @@ class SessionBook:
     def request(self, key: int) -> DraftedRequest | None:
         """The request of that key, if it has sessions."""
         return self._requests.get(key)
-
-    def session(self, number: int) -> DraftSession | None:
-        """The session of that number, if it is open."""
-        return self._sessions.get(number)
 
     def open(self, spec: SessionSpec) -> None:
         """Open a session in every eligible pool that has a worker; other pools join when a worker appears."""
@@ -70,7 +65,6 @@ class SessionBook:
             return
         for session in request.sessions.values():
             self.placement.release(session, outcome)
-            del self._sessions[session.number]
 
     def connect(self, worker: LinkedWorker) -> None:
         """A link became ready: requests without a session in its pool get one."""
@@ -99,7 +93,6 @@ class SessionBook:
         session = request.sessions.get(pool)
         if session is None:
             session = request.sessions[pool] = DraftSession(next(self._numbers), pool, request)
-            self._sessions[session.number] = session
         if session.worker is None:
             self.placement.place(session)
 
