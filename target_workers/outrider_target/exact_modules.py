@@ -35,7 +35,8 @@ def _shape(linear: nn.Linear | Conv1D) -> tuple[int, int]:
 
 
 def _exact(linear: nn.Linear | Conv1D, padding: RowPadding) -> ExactLinear:
-    if isinstance(linear, nn.Linear):
-        return ExactLinear(linear.weight, linear.bias, padding)
-    # GPT-2 keeps its weights transposed.
-    return ExactLinear(nn.Parameter(linear.weight.T.contiguous(), requires_grad=False), linear.bias, padding)
+    weight = linear.weight
+    assert isinstance(weight, nn.Parameter)
+    if isinstance(linear, Conv1D):  # GPT-2 keeps its weights transposed
+        weight = nn.Parameter(weight.T.contiguous(), requires_grad=False)
+    return ExactLinear(weight, linear.bias, padding)

@@ -1,4 +1,7 @@
-"""Which models our forward pass can serve, judged by their configuration. `attention_survey` judges the rest."""
+"""Which models our forward pass can serve, judged by their configuration.
+
+`attention_survey` judges their attention. Mixtures of experts are served; whether they are exact, only the probe can say.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from transformers import PreTrainedModel
 from outrider_runtime.errors import ModelRefused, shorten
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
-_EXPERT_COUNTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
 
 def check_supported(model: PreTrainedModel, max_model_len: int) -> None:
@@ -39,12 +41,6 @@ def check_supported(model: PreTrainedModel, max_model_len: int) -> None:
     longest = getattr(config, "max_position_embeddings", None)
     if longest is not None and max_model_len > longest:
         raise ModelRefused(f"{name}: max_model_len is {max_model_len}, but max_position_embeddings is {longest}")
-
-
-def has_experts(model: PreTrainedModel) -> bool:
-    """Whether `model` is a mixture of experts: rows then meet in batches of their expert, so only the probe knows."""
-    config = model.config.get_text_config()
-    return any((getattr(config, name, None) or 0) > 1 for name in _EXPERT_COUNTS)
 
 
 def _refuse_setting(name: str, config: Any, setting: str, reason: str) -> None:

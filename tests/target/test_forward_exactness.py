@@ -80,8 +80,8 @@ def test_verifying_with_rejections_and_going_on(
 ) -> None:
     """Each round proposes `depth` ids of which some are wrong; rejected keys and values are overwritten."""
     chooser = np.random.default_rng(depth)
-    run_rows(forward, [Row(text(0)[:20], 0, OURS)])
-    place = 20
+    run_rows(forward, [Row(text(0)[:40], 0, OURS)])
+    place = 40
     while place + depth < LENGTH:
         right = int(chooser.integers(0, depth + 1))
         proposed = text(0)[place : place + 1 + right] + text(99, depth - right)
@@ -99,7 +99,7 @@ def test_neighbours_that_prefill_decode_and_verify(
     run_rows(forward, [Row(text(0)[:30], 0, OURS), *(Row(other[:20], 0, OTHERS[i]) for i, other in enumerate(others))])
     lengths = [1, 6, 40]
     beside = [Row(other[20 : 20 + lengths[i]], 20, OTHERS[i]) for i, other in enumerate(others)]
-    for place in range(30, LENGTH - count, count):
+    for place in range(30, 30 + 4 * count, count):
         rows = [*beside[:1], Row(text(0)[place : place + count], place, OURS), *beside[1:]]
         found = run_rows(forward, rows)[1]
         assert same_bits(found, reference[place : place + count])

@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from outrider_runtime.errors import ModelRefused
 from outrider_runtime.models.loading import load_causal_lm
 from outrider_target.attention_survey import survey_attention
-from outrider_target.model_support import check_supported, has_experts
+from outrider_target.model_support import check_supported
 from outrider_target.rotary_table import freeze_rotary
 
 SMALL: dict[str, Any] = {
@@ -106,11 +106,6 @@ def test_sequences_longer_than_the_model_knows_positions_for_are_refused() -> No
     check_supported(model, 64)
     with pytest.raises(ModelRefused, match=r"max_model_len is 65.*max_position_embeddings is 64"):
         check_supported(model, 65)
-
-
-def test_mixtures_of_experts_are_told_from_dense_models() -> None:
-    assert has_experts(small_model("mixtral", num_local_experts=2))
-    assert not has_experts(small_model("llama"))
 
 
 @pytest.mark.parametrize("kind", ["dynamic", "longrope"])
