@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar, cast
 
 from numba import njit
@@ -19,9 +20,20 @@ def compiled(*, parallel: bool = False, fastmath: frozenset[str] = frozenset()) 
     Args:
         parallel: let `prange` loops use numba's threads.
         fastmath: LLVM's flags; none means that every operation rounds as IEEE 754 says, in source order.
-
-    numba finds changes only in the file of the function itself: after an edit of a function that kernels of other
-    files call, delete `__pycache__` here.
     """
     options = {"cache": True, "error_model": "numpy", "parallel": parallel, "fastmath": set(fastmath)}
     return cast(Callable[[_Function], _Function], njit(**options))
+
+
+def drop_stale_code(folder: Path) -> None:
+    """Remove machine code on disk that is older than any source of `folder`.
+
+    numba itself looks at the file of a function only, and would keep callees of other files as they once were.
+    """
+    newest = max(source.stat().st_mtime_ns for source in folder.glob("*.py"))
+    for index in (folder / "__pycache__").glob("*.nbi"):
+        if index.stat().st_mtime_ns < newest:
+            index.unlink(missing_ok=True)
+
+
+drop_stale_code(Path(__file__).parent)
