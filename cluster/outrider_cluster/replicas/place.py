@@ -19,9 +19,13 @@ _PACKAGES = ("outrider_cluster", "outrider_target", "outrider_draft", "outrider_
 
 
 def node_address() -> str:
-    """The address by which Ray knows this machine: servers listen there, so that other nodes reach them."""
-    address: str = ray.util.get_node_ip_address()
-    return address
+    """The address by which Ray knows this node: servers listen there, so that other nodes reach them.
+
+    Not the machine's own idea of its address: a Ray that was started on the loopback address stays there.
+    """
+    own = ray.get_runtime_context().get_node_id()
+    addresses: dict[str, str] = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes()}
+    return addresses[own]
 
 
 def node_name() -> str:
