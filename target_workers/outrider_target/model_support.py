@@ -1,6 +1,6 @@
 """Which models our forward pass can serve, judged by their configuration.
 
-`attention_survey` judges their attention. Mixtures of experts are served; whether they are exact, only the probe can say.
+`attention_survey` judges their attention. Mixtures of experts are served; whether they are exact, only the probe says.
 """
 
 from __future__ import annotations

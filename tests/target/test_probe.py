@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numba
@@ -54,18 +55,28 @@ def test_a_prepared_model_is_exact(dtype: ModelDtype, tmp_path: Path) -> None:
     assert probe_exactness(load_forward(write_tiny_checkpoint(tmp_path), dtype, 128)).exact
 
 
+@pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"])
+def threads(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(request.param)
+    numba.set_num_threads(min(request.param, numba.config.NUMBA_NUM_THREADS))
+    yield request.param
+    torch.set_num_threads(before[0])
+    numba.set_num_threads(before[1])
+
+
 @pytest.mark.demo_model
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_embedded_model_is_exact_only_with_padded_rows(dtype: ModelDtype, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_embedded_model_is_exact(dtype: ModelDtype, threads: int) -> None:
     folder = ensure_demo_model(None, SilentProgress())
-    threads = torch.get_num_threads(), numba.get_num_threads()
-    try:
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
-            assert probe_exactness(load_forward(folder, dtype, 2048)).exact
-        monkeypatch.setattr(exact_modules, "find_row_padding", lambda *_: None)
-        assert not probe_exactness(load_forward(folder, dtype, 2048)).exact
-    finally:
-        torch.set_num_threads(threads[0])
-        numba.set_num_threads(threads[1])
+    assert probe_exactness(load_forward(folder, dtype, 2048)).exact
+
+
+@pytest.mark.demo_model
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_embedded_model_is_not_exact_without_padded_rows(
+    dtype: ModelDtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact_modules, "find_row_padding", lambda *_: None)
+    forward = load_forward(ensure_demo_model(None, SilentProgress()), dtype, 2048)
+    assert not probe_exactness(forward).exact
