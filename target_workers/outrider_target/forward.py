@@ -54,7 +54,7 @@ class Forward(Protocol):
         """Sizes of the paged cache, known before `allocate_cache`."""
 
     def allocate_cache(self, num_blocks: int) -> None:
-        """Create the cache with `num_blocks` blocks; called once, before the first `run`."""
+        """Create an empty cache of `num_blocks` blocks, in place of any earlier one. Comes before the first `run`."""
 
     def run(self, batch: RaggedBatch) -> torch.Tensor:
         """One step. Returns logits [N, V] float32 on the CPU or the model's device, in order of `logit_indices`."""
