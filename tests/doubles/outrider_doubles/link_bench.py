@@ -13,7 +13,7 @@ from outrider_target.drafting.link_set import LinkSet
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_wire.registry import DraftLinkStatus, DraftMember, Member, MemberKind, MemberState, Snapshot
 
-_BOUND_S = 10.0
+_BOUND_S = 60.0
 
 
 def draft_member(
