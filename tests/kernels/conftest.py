@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import numba
 import numpy as np
 import pytest
 import torch
@@ -63,3 +64,13 @@ def verify_rows() -> Callable[..., VerifyRows]:
 @pytest.fixture
 def true_proposals() -> Callable[..., list[list[int]]]:
     return _true_proposals
+
+
+@pytest.fixture
+def set_numba_threads() -> Iterator[Callable[[int], None]]:
+    """Sets numba's threads until the end of the test."""
+    if numba.config.NUMBA_NUM_THREADS < 2:
+        pytest.skip("numba was started with one thread")
+    before = numba.get_num_threads()
+    yield numba.set_num_threads
+    numba.set_num_threads(before)
