@@ -50,7 +50,7 @@ def p_value(ids: np.ndarray, logits: np.ndarray) -> float:
     counts = np.bincount(ids, minlength=VOCAB_SIZE)[order]
     bins = np.floor(expected.cumsum() / SMALLEST_BIN)
     bins = np.unique(np.minimum(bins, bins[-1] - 1), return_inverse=True)[1]
-    assert bins[-1] > 100
+    assert bins[-1] > 50
     merged = np.bincount(bins, expected)
     return float(chisquare(np.bincount(bins, counts), merged * (len(ids) / merged.sum())).pvalue)
 
