@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
-from outrider_kernels.reference import sample_reference
 from prometheus_client import CollectorRegistry
 
 from outrider_doubles.toy_forward import ToyForward
+from outrider_kernels.reference import sample_reference
 from outrider_runtime.clock import ManualClock
 from outrider_runtime.errors import OutriderError
 from outrider_target.drafting.speculator import Speculator
