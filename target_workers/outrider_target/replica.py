@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 import numba
 import torch
-from outrider_wire.generate_service import generate_service
-from outrider_wire.server import StartedServer, start_server
-from outrider_wire.validation import RequestLimits
 from prometheus_client import CollectorRegistry, generate_latest
 
 from outrider_runtime.clock import SystemClock
@@ -35,7 +32,10 @@ from outrider_target.servicer import TargetServicer, deliver_on
 from outrider_target.settings import ModelSettings, TargetSettings
 from outrider_target.transformers_forward import TransformersForward, load_forward
 from outrider_target.weight_version import weight_version
+from outrider_wire.generate_service import generate_service
 from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot, TargetMember
+from outrider_wire.server import StartedServer, start_server
+from outrider_wire.validation import RequestLimits
 
 _SWITCH_INTERVAL_S = 0.0005
 """The engine's thread and the network's share one interpreter: neither may hold it long while the other waits."""

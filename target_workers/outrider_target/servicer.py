@@ -8,14 +8,13 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from random import SystemRandom
 
-from outrider_wire.generate_service import CallInfo
-from outrider_wire.seeds import choose_seed
-from outrider_wire.validation import RequestLimits, validate_request
-
 from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, OutriderError
 from outrider_target.engine import Engine
 from outrider_target.sink import Delivery, deliver
+from outrider_wire.generate_service import CallInfo
 from outrider_wire.generation import GenerationDelta, GenerationRequest
+from outrider_wire.seeds import choose_seed
+from outrider_wire.validation import RequestLimits, validate_request
 
 
 class AsyncSink:
