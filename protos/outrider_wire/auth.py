@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import grpc
 
 _OPEN_PREFIX = "/grpc.health.v1.Health/"
-_SCHEME = "Bearer "
+_SCHEME = "bearer"
 
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
@@ -34,9 +34,10 @@ class TokenInterceptor(grpc.aio.ServerInterceptor):
     def _admits(self, metadata: Any) -> bool:
         given = dict(metadata or ()).get("authorization", "")
         text = given.decode("latin-1") if isinstance(given, bytes) else given
-        if not text.startswith(_SCHEME):
+        scheme, _, token = text.partition(" ")
+        if scheme.lower() != _SCHEME:
             return False
-        candidate = text[len(_SCHEME) :].encode()
+        candidate = token.encode()
         # All tokens are compared, so that the time taken says nothing about which one was nearly right.
         matches = [hmac.compare_digest(candidate, token) for token in self._tokens]
         return any(matches)

@@ -19,6 +19,8 @@ _CLIENT_OPTIONS = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     # Channels to one address share a connection otherwise, and a slow reader would hold up everybody behind it.
     ("grpc.use_local_subchannel_pool", 1),
+    # What an environment says about proxies is meant for the world outside, not for the links between our processes.
+    ("grpc.enable_http_proxy", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 2_000),
 )

@@ -1,22 +1,26 @@
-"""One stream to a draft worker, as the verifier holds it."""
+"""One stream to a draft worker, as the verifier holds it. The worker is not trusted: it may send anything."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypeAlias
 
 import grpc
 
 from outrider.v1 import draft_pb2 as pb
-from outrider.v1 import draft_pb2_grpc as pb_grpc
-from outrider_runtime.errors import Mismatch
+from outrider_runtime.errors import Mismatch, NotReady
+from outrider_wire.decoding import message_from
 from outrider_wire.draft_codec import MalformedFrame, drafter_frame_from, speculate_request_from
-from outrider_wire.drafting import DrafterRound, Hello, VerifierRound
+from outrider_wire.drafting import DrafterFrame, DrafterRound, Hello, VerifierFrame, VerifierRound
 from outrider_wire.status import error_from_rpc
 
-Call: TypeAlias = "grpc.aio.StreamStreamCall[pb.SpeculateRequest, pb.SpeculateResponse]"
+Call: TypeAlias = "grpc.aio.StreamStreamCall[pb.SpeculateRequest, bytes]"
 
-_UNREADABLE = {grpc.StatusCode.INTERNAL, grpc.StatusCode.RESOURCE_EXHAUSTED}
-"""Statuses that the local gRPC library gives when a peer's bytes are no message or one beyond the limit."""
+_SPECULATE = f"/{pb.DESCRIPTOR.services_by_name['DraftService'].full_name}/Speculate"
+_TOO_LARGE = "CLIENT: Received message larger than max"
+"""What the local gRPC library says of a worker's message beyond our limit."""
 
 
 class DraftStream:
@@ -31,24 +35,18 @@ class DraftStream:
         """Send a frame; returns when gRPC has taken it, which back-pressure may delay.
 
         Raises:
-            OutriderError: the stream is broken.
+            OutriderError: the stream is broken or closed.
         """
-        try:
-            await self._call.write(speculate_request_from(frame))
-        except grpc.aio.AioRpcError as error:
-            raise error_from_rpc(error) from error
+        await _write(self._call, frame)
 
     async def receive(self) -> DrafterRound | None:
         """The worker's next frame; None when it has ended the stream.
 
         Raises:
             MalformedFrame: what came is no frame, or one that has no place here.
-            OutriderError: the stream is broken.
+            OutriderError: the stream is broken or closed.
         """
-        message = await _read(self._call)
-        if message is None:
-            return None
-        frame = drafter_frame_from(message)
+        frame = await _read(self._call)
         if isinstance(frame, Hello):
             raise MalformedFrame("frame", "a second hello", "round")
         return frame
@@ -59,25 +57,23 @@ class DraftStream:
 
 
 async def open_draft_stream(channel: grpc.aio.Channel, hello: Hello) -> DraftStream:
-    """Open a stream and exchange Hellos.
+    """Open a stream and exchange Hellos. Waits for the worker's as long as it takes: bound it with a timeout.
 
     Raises:
         Mismatch: the sides disagree; both values are named.
         NotReady: nobody answers.
         MalformedFrame: the worker does not introduce itself first.
     """
-    call: Call = pb_grpc.DraftServiceStub(channel).Speculate()
+    speculate: grpc.aio.StreamStreamMultiCallable[pb.SpeculateRequest, bytes] = channel.stream_stream(
+        _SPECULATE, request_serializer=pb.SpeculateRequest.SerializeToString
+    )
+    call = speculate()
     try:
-        await call.write(speculate_request_from(hello))
-        message = await _read(call)
-        if message is None:
-            raise MalformedFrame("frame", "end of stream", "hello")
-        worker = drafter_frame_from(message)
+        await _write(call, hello)
+        worker = await _read(call)
         if not isinstance(worker, Hello):
-            raise MalformedFrame("frame", "round", "hello first")
+            raise MalformedFrame("frame", type(worker).__name__, "hello first")
         check_agreement(hello, worker)
-    except grpc.aio.AioRpcError as error:
-        raise error_from_rpc(error) from error
     except BaseException:
         call.cancel()
         raise
@@ -98,27 +94,34 @@ def check_agreement(verifier: Hello, worker: Hello) -> None:
         raise Mismatch("weight_version", verifier.weight_version, worker.weight_version)
 
 
-async def _read(call: Call) -> pb.SpeculateResponse | None:
-    try:
-        message = await call.read()
-    except grpc.aio.AioRpcError as error:
-        raise _read_error(error) from error
-    if message is grpc.aio.EOF:
-        code = await call.code()
-        if code is not grpc.StatusCode.OK:
-            raise _read_error(
-                grpc.aio.AioRpcError(
-                    code, await call.initial_metadata(), await call.trailing_metadata(), await call.details()
-                )
-            )
+async def _write(call: Call, frame: VerifierFrame) -> None:
+    message = speculate_request_from(frame)
+    with _failures(call):
+        await call.write(message)
+
+
+async def _read(call: Call) -> DrafterFrame | None:
+    with _failures(call):
+        data = await call.read()
+    if not isinstance(data, bytes):  # the mark for the end of a stream
         return None
-    if not isinstance(message, pb.SpeculateResponse):
-        raise MalformedFrame("frame", type(message).__name__, "SpeculateResponse")
-    return message
+    return drafter_frame_from(message_from(pb.SpeculateResponse, data, MalformedFrame))
 
 
-def _read_error(error: grpc.aio.AioRpcError) -> Exception:
-    # Our own servers never say this; it is what the local library makes of bytes that are no message.
-    if error.code() in _UNREADABLE and "deserializ" in (error.details() or "").lower():
-        return MalformedFrame("frame", error.details(), "a protobuf message within the size limit")
-    return error_from_rpc(error)
+@contextmanager
+def _failures(call: Call) -> Iterator[None]:
+    """Turns all that gRPC raises into errors of ours."""
+    try:
+        yield
+    except grpc.aio.AioRpcError as error:
+        if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in (error.details() or ""):
+            raise MalformedFrame("frame", error.details(), "a message within the size limit") from error
+        raise error_from_rpc(error) from error
+    except asyncio.InvalidStateError as error:
+        raise NotReady("the stream has ended") from error
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if not call.cancelled() or task is None or task.cancelling():
+            raise
+        # gRPC reports a stream that we closed as if somebody had cancelled the task that waits on it.
+        raise NotReady("the stream was closed") from error

@@ -1,7 +1,7 @@
 """Frames of the round protocol, between domain words and protobuf. Total and reversible.
 
 Decoding checks the shape of a frame, never the values of token ids: the verifier judges those row by row, so that one
-bad row costs one session and not the link.
+bad row costs one session and not the link. Texts of a Hello are bounded here, because they reach logs and statuses.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from outrider_wire.drafting import (
     VerifierFrame,
     VerifierRound,
 )
+
+MAX_NAME_CHARACTERS = 256
+"""Of any text in a Hello."""
 
 _OUTCOME_TO_PB = {
     CloseOutcome.FINISHED: pb.CLOSE_OUTCOME_FINISHED,
@@ -53,7 +56,7 @@ def verifier_frame_from(message: pb.SpeculateRequest) -> VerifierFrame:
     """A verifier's frame as it came off the wire.
 
     Raises:
-        MalformedFrame: no known frame is set.
+        MalformedFrame: no known frame is set, or a text in a Hello is too long.
     """
     match message.WhichOneof("frame"):
         case "hello":
@@ -98,7 +101,7 @@ def drafter_frame_from(message: pb.SpeculateResponse) -> DrafterFrame:
     """A draft worker's frame as it came off the wire. Its contents are not to be trusted.
 
     Raises:
-        MalformedFrame: no known frame is set.
+        MalformedFrame: no known frame is set, or a text in a Hello is too long.
     """
     match message.WhichOneof("frame"):
         case "hello":
@@ -135,6 +138,10 @@ def _hello_to(hello: Hello) -> pb.Hello:
 
 
 def _hello_from(message: pb.Hello) -> Hello:
+    for field in ("tokenizer_fingerprint", "weight_version", "incarnation", "pool", "method"):
+        text = getattr(message, field)
+        if len(text) > MAX_NAME_CHARACTERS:
+            raise MalformedFrame(f"hello.{field}", text, f"at most {MAX_NAME_CHARACTERS} characters")
     return Hello(
         protocol_version=message.protocol_version,
         tokenizer_fingerprint=message.tokenizer_fingerprint,

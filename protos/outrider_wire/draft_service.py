@@ -9,13 +9,16 @@ from typing import Protocol, TypeAlias
 import grpc
 
 from outrider.v1 import draft_pb2 as pb
-from outrider.v1 import draft_pb2_grpc as pb_grpc
-from outrider_wire.draft_codec import speculate_response_from, verifier_frame_from
+from outrider_wire.decoding import message_from
+from outrider_wire.draft_codec import MalformedFrame, speculate_response_from, verifier_frame_from
 from outrider_wire.drafting import DrafterFrame, VerifierFrame
 from outrider_wire.server import ServiceRegistration
 from outrider_wire.status import abort_with
 
-Context: TypeAlias = "grpc.aio.ServicerContext[pb.SpeculateRequest, pb.SpeculateResponse]"
+DRAFT_SERVICE = pb.DESCRIPTOR.services_by_name["DraftService"].full_name
+
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, pb.SpeculateResponse]"
+Rpc: TypeAlias = "grpc.RpcMethodHandler[bytes, pb.SpeculateResponse]"
 
 
 class DraftHandler(Protocol):
@@ -37,37 +40,29 @@ class DraftHandler(Protocol):
 
 def draft_service(handler: DraftHandler) -> ServiceRegistration:
     """DraftService over `handler`, ready for `start_server`."""
-    servicer = _Servicer(handler)
-    return ServiceRegistration(
-        pb.DESCRIPTOR.services_by_name["DraftService"].full_name,
-        lambda server: pb_grpc.add_DraftServiceServicer_to_server(servicer, server),
-    )
 
-
-class _Servicer(pb_grpc.DraftServiceServicer):
-    def __init__(self, handler: DraftHandler) -> None:
-        self._handler = handler
-
-    async def Speculate(
-        self, request_iterator: AsyncIterator[pb.SpeculateRequest], context: Context
-    ) -> AsyncIterator[pb.SpeculateResponse]:
-        frames = _Frames(request_iterator)
+    async def speculate(messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[pb.SpeculateResponse]:
         try:
-            async with aclosing(self._handler.speculate(frames, context.peer())) as answers:  # type: ignore[type-var]
+            async with aclosing(handler.speculate(_Frames(messages), context.peer())) as answers:  # type: ignore[type-var]
                 async for frame in answers:
                     yield speculate_response_from(frame)
         except Exception as error:
             await abort_with(context, error)
 
+    rpc: Rpc = grpc.stream_stream_rpc_method_handler(
+        speculate, response_serializer=pb.SpeculateResponse.SerializeToString
+    )
+    return ServiceRegistration(DRAFT_SERVICE, {"Speculate": rpc})
+
 
 class _Frames:
     """Decoded frames. A class, because a generator would be over after the first frame that it cannot decode."""
 
-    def __init__(self, messages: AsyncIterator[pb.SpeculateRequest]) -> None:
+    def __init__(self, messages: AsyncIterator[bytes]) -> None:
         self._messages = messages
 
     def __aiter__(self) -> AsyncIterator[VerifierFrame]:
         return self
 
     async def __anext__(self) -> VerifierFrame:
-        return verifier_frame_from(await anext(self._messages))
+        return verifier_frame_from(message_from(pb.SpeculateRequest, await anext(self._messages), MalformedFrame))

@@ -9,6 +9,7 @@ import grpc
 
 from outrider.v1 import generate_pb2 as pb
 from outrider.v1 import generate_pb2_grpc as pb_grpc
+from outrider_runtime.errors import EngineFailed
 from outrider_wire.generate_codec import generate_request_from, generation_delta_from
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 from outrider_wire.status import error_from_rpc
@@ -17,10 +18,16 @@ Call: TypeAlias = "grpc.aio.UnaryStreamCall[pb.GenerateRequest, pb.GenerateRespo
 
 
 class GenerateClient:
-    """GenerateService over a channel that its owner opens and closes."""
+    """GenerateService over a channel that its owner opens and closes.
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
+    Args:
+        channel: from `open_channel`.
+        token: bearer token, for servers that ask for one.
+    """
+
+    def __init__(self, channel: grpc.aio.Channel, token: str | None = None) -> None:
         self._stub = pb_grpc.GenerateServiceStub(channel)
+        self._metadata = () if token is None else (("authorization", f"Bearer {token}"),)
 
     async def generate(
         self, request: GenerationRequest, timeout_s: float | None = None
@@ -34,9 +41,11 @@ class GenerateClient:
         Raises:
             OutriderError: as the server's status says.
         """
-        call: Call = self._stub.Generate(generate_request_from(request), timeout=timeout_s)
+        call: Call = self._stub.Generate(generate_request_from(request), timeout=timeout_s, metadata=self._metadata)
         try:
             async for message in call:
+                if message is None:  # gRPC's way to say that it came and could not be read
+                    raise EngineFailed("the answer holds a message that cannot be read")
                 yield generation_delta_from(message)
         except grpc.aio.AioRpcError as error:
             raise error_from_rpc(error) from error

@@ -10,13 +10,16 @@ from typing import Protocol, TypeAlias
 import grpc
 
 from outrider.v1 import generate_pb2 as pb
-from outrider.v1 import generate_pb2_grpc as pb_grpc
+from outrider_wire.decoding import message_from
 from outrider_wire.generate_codec import generate_response_from, generation_request_from
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 from outrider_wire.server import ServiceRegistration
 from outrider_wire.status import abort_with
 
-Context: TypeAlias = "grpc.aio.ServicerContext[pb.GenerateRequest, pb.GenerateResponse]"
+GENERATE_SERVICE = pb.DESCRIPTOR.services_by_name["GenerateService"].full_name
+
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, pb.GenerateResponse]"
+Rpc: TypeAlias = "grpc.RpcMethodHandler[bytes, pb.GenerateResponse]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +46,18 @@ class GenerateHandler(Protocol):
 
 def generate_service(handler: GenerateHandler) -> ServiceRegistration:
     """GenerateService over `handler`, ready for `start_server`."""
-    servicer = _Servicer(handler)
-    return ServiceRegistration(
-        pb.DESCRIPTOR.services_by_name["GenerateService"].full_name,
-        lambda server: pb_grpc.add_GenerateServiceServicer_to_server(servicer, server),
-    )
 
-
-class _Servicer(pb_grpc.GenerateServiceServicer):
-    def __init__(self, handler: GenerateHandler) -> None:
-        self._handler = handler
-
-    async def Generate(self, request: pb.GenerateRequest, context: Context) -> AsyncIterator[pb.GenerateResponse]:
+    async def generate(data: bytes, context: Context) -> AsyncIterator[pb.GenerateResponse]:
         try:
-            answer = self._handler.generate(generation_request_from(request), _call_info(context))
-            async with aclosing(answer) as deltas:  # type: ignore[type-var]
+            request = generation_request_from(message_from(pb.GenerateRequest, data))
+            async with aclosing(handler.generate(request, _call_info(context))) as deltas:  # type: ignore[type-var]
                 async for delta in deltas:
                     yield generate_response_from(delta)
         except Exception as error:
             await abort_with(context, error)
+
+    rpc: Rpc = grpc.unary_stream_rpc_method_handler(generate, response_serializer=pb.GenerateResponse.SerializeToString)
+    return ServiceRegistration(GENERATE_SERVICE, {"Generate": rpc})
 
 
 def _call_info(context: Context) -> CallInfo:

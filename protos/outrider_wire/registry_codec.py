@@ -68,6 +68,11 @@ def member_from(message: pb.Member) -> Member:
     )
 
 
+def members_to(snapshot: Snapshot) -> list[pb.Member]:
+    """A snapshot as it goes on the wire."""
+    return [member_to(member) for member in snapshot.members]
+
+
 def snapshot_from(members: Iterable[pb.Member]) -> Snapshot:
     """A snapshot as it came off the wire."""
     return Snapshot(tuple(member_from(message) for message in members))

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeAlias, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 
 from outrider.v1 import registry_pb2 as pb
-from outrider.v1 import registry_pb2_grpc as pb_grpc
 from outrider_runtime.errors import InvalidRequest
+from outrider_wire.auth import Handler
+from outrider_wire.decoding import message_from
 from outrider_wire.registry import Member, Snapshot
-from outrider_wire.registry_codec import member_from, member_to
+from outrider_wire.registry_codec import member_from, members_to
 from outrider_wire.server import ServiceRegistration
 from outrider_wire.status import abort_with
 
+REGISTRY_SERVICE = pb.DESCRIPTOR.services_by_name["RegistryService"].full_name
 MAX_METRICS_CHARACTERS = 1 << 20
+
+Asked = TypeVar("Asked", bound=Message)
+Answered = TypeVar("Answered", bound=Message)
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, Answered]"
 
 
 class RegistryHandler(Protocol):
@@ -32,47 +40,34 @@ class RegistryHandler(Protocol):
 
 def registry_service(handler: RegistryHandler) -> ServiceRegistration:
     """RegistryService over `handler`, ready for `start_server`."""
-    servicer = _Servicer(handler)
-    return ServiceRegistration(
-        pb.DESCRIPTOR.services_by_name["RegistryService"].full_name,
-        lambda server: pb_grpc.add_RegistryServiceServicer_to_server(servicer, server),
-    )
+
+    async def heartbeat(request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
+        if len(request.metrics) > MAX_METRICS_CHARACTERS:
+            raise InvalidRequest("metrics", len(request.metrics), f"at most {MAX_METRICS_CHARACTERS} characters")
+        snapshot = await handler.heartbeat(member_from(request.member), request.metrics, request.leaving)
+        return pb.HeartbeatResponse(members=members_to(snapshot))
+
+    async def get_snapshot(_request: pb.GetSnapshotRequest) -> pb.GetSnapshotResponse:
+        return pb.GetSnapshotResponse(members=members_to(await handler.snapshot()))
+
+    async def get_metrics(_request: pb.GetMetricsRequest) -> pb.GetMetricsResponse:
+        return pb.GetMetricsResponse(text=await handler.metrics_text())
+
+    methods: dict[str, Handler] = {
+        "Heartbeat": _rpc(pb.HeartbeatRequest, heartbeat),
+        "GetSnapshot": _rpc(pb.GetSnapshotRequest, get_snapshot),
+        "GetMetrics": _rpc(pb.GetMetricsRequest, get_metrics),
+    }
+    return ServiceRegistration(REGISTRY_SERVICE, methods)
 
 
-class _Servicer(pb_grpc.RegistryServiceServicer):
-    def __init__(self, handler: RegistryHandler) -> None:
-        self._handler = handler
+def _rpc(kind: type[Asked], answer: Callable[[Asked], Awaitable[Answered]]) -> Handler:
+    """A method that decodes its request and turns what `answer` raises into a status."""
 
-    async def Heartbeat(
-        self,
-        request: pb.HeartbeatRequest,
-        context: grpc.aio.ServicerContext[pb.HeartbeatRequest, pb.HeartbeatResponse],
-    ) -> pb.HeartbeatResponse:
+    async def call(data: bytes, context: Context[Answered]) -> Answered:
         try:
-            if len(request.metrics) > MAX_METRICS_CHARACTERS:
-                raise InvalidRequest("metrics", len(request.metrics), f"at most {MAX_METRICS_CHARACTERS} characters")
-            snapshot = await self._handler.heartbeat(member_from(request.member), request.metrics, request.leaving)
-            return pb.HeartbeatResponse(members=[member_to(member) for member in snapshot.members])
+            return await answer(message_from(kind, data))
         except Exception as error:
             await abort_with(context, error)
 
-    async def GetSnapshot(
-        self,
-        request: pb.GetSnapshotRequest,
-        context: grpc.aio.ServicerContext[pb.GetSnapshotRequest, pb.GetSnapshotResponse],
-    ) -> pb.GetSnapshotResponse:
-        try:
-            snapshot = await self._handler.snapshot()
-            return pb.GetSnapshotResponse(members=[member_to(member) for member in snapshot.members])
-        except Exception as error:
-            await abort_with(context, error)
-
-    async def GetMetrics(
-        self,
-        request: pb.GetMetricsRequest,
-        context: grpc.aio.ServicerContext[pb.GetMetricsRequest, pb.GetMetricsResponse],
-    ) -> pb.GetMetricsResponse:
-        try:
-            return pb.GetMetricsResponse(text=await self._handler.metrics_text())
-        except Exception as error:
-            await abort_with(context, error)
+    return grpc.unary_unary_rpc_method_handler(call, response_serializer=lambda message: message.SerializeToString())

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2
 
-from outrider_wire.auth import TokenInterceptor
+from outrider_wire.auth import Handler, TokenInterceptor
 from outrider_wire.channel import KEEPALIVE_TIME_MS, MAX_MESSAGE_BYTES, PING_TIMEOUT_MS
 
 MAX_METADATA_BYTES = 16 << 10
 MAX_CONCURRENT_STREAMS = 1024
+_REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
 
 _SERVER_OPTIONS = (
     ("grpc.so_reuseport", 0),
@@ -38,7 +39,8 @@ class ServiceRegistration:
 
     name: str
     """Full name, for example ``outrider.v1.DraftService``."""
-    add_to: Callable[[grpc.aio.Server], None]
+    methods: Mapping[str, Handler]
+    """Its methods by their short names."""
 
 
 class StartedServer:
@@ -89,13 +91,26 @@ async def start_server(
     health_pb2_grpc.add_HealthServicer_to_server(health_servicer, server)
     names = [service.name for service in services]
     for service in services:
-        service.add_to(server)
-    reflection.enable_server_reflection((*names, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service.name, dict(service.methods)),))
+    _add_reflection(server, names)
     bound = _bind(server, host, port)
     await server.start()
     started = StartedServer(server, health_servicer, names, f"{host}:{bound}")
     await started.set_serving(True)
     return started
+
+
+def _add_reflection(server: grpc.aio.Server, names: Sequence[str]) -> None:
+    """Reflection under both of its names. They differ in nothing else, and the library knows only the older one."""
+    listed = (*names, health.SERVICE_NAME, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(listed, server)
+    rpc: Handler = grpc.stream_stream_rpc_method_handler(
+        reflection.aio.ReflectionServicer(listed).ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    methods = {"ServerReflectionInfo": rpc}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(_REFLECTION_V1, methods),))
 
 
 def _bind(server: grpc.aio.Server, host: str, port: int) -> int:

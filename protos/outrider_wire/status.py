@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from dataclasses import dataclass
 from typing import NoReturn, TypeVar
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
@@ -27,6 +28,12 @@ from outrider_runtime.errors import (
 
 _LOG = logging.getLogger(__name__)
 _REASON_DOMAIN = "outrider"
+_MAX_CHARACTERS = 256
+_DETAIL_KINDS: tuple[type[Message], ...] = (
+    error_details_pb2.BadRequest,
+    error_details_pb2.RetryInfo,
+    error_details_pb2.ErrorInfo,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,8 @@ def grpc_status_of(error: BaseException) -> status_pb2.Status:
     if not known:
         _LOG.error("unexpected error", exc_info=error)
     status = status_pb2.Status(
-        code=_codes_of(error).grpc.value[0], message=str(error) if known else f"internal error: {type(error).__name__}"
+        code=_codes_of(error).grpc.value[0],
+        message=_cut(str(error)) if known else f"internal error: {type(error).__name__}",
     )
     for detail in _details_of(error):
         packed = any_pb2.Any()
@@ -79,11 +87,11 @@ def grpc_status_of(error: BaseException) -> status_pb2.Status:
 
 def _details_of(error: BaseException) -> list[Message]:
     if isinstance(error, InvalidRequest):
-        violation = error_details_pb2.BadRequest.FieldViolation(field=error.field, description=str(error))
+        violation = error_details_pb2.BadRequest.FieldViolation(field=_cut(error.field), description=_cut(str(error)))
         info = error_details_pb2.ErrorInfo(
             reason="INVALID_REQUEST",
             domain=_REASON_DOMAIN,
-            metadata={_VALUE: shorten(error.value), _ALLOWED: error.allowed},
+            metadata={_VALUE: shorten(error.value), _ALLOWED: _cut(error.allowed)},
         )
         return [error_details_pb2.BadRequest(field_violations=[violation]), info]
     if isinstance(error, Overloaded):
@@ -91,9 +99,15 @@ def _details_of(error: BaseException) -> list[Message]:
         delay.FromMilliseconds(round(error.retry_after_s * 1000))
         return [error_details_pb2.RetryInfo(retry_delay=delay)]
     if isinstance(error, Mismatch):
-        metadata = {"what": error.what, "verifier": str(error.ours), "draft_worker": str(error.theirs)}
+        metadata = {"what": error.what, "verifier": _cut(str(error.ours)), "draft_worker": _cut(str(error.theirs))}
         return [error_details_pb2.ErrorInfo(reason="MISMATCH", domain=_REASON_DOMAIN, metadata=metadata)]
     return []
+
+
+def _cut(text: str) -> str:
+    """`text` as it may stand in a status: bounded, since statuses travel as headers, and encodable."""
+    text = text.encode(errors="backslashreplace").decode()
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
 
 
 Request = TypeVar("Request")
@@ -138,13 +152,11 @@ def _unpack(error: grpc.aio.AioRpcError) -> list[Message]:
 
 
 def _unpack_status(data: bytes) -> list[Message]:
+    """Details that we understand. The peer may send anything; what cannot be read counts as absent."""
     details: list[Message] = []
-    for packed in status_pb2.Status.FromString(data).details:
-        for kind in (error_details_pb2.BadRequest, error_details_pb2.RetryInfo, error_details_pb2.ErrorInfo):
-            if packed.Is(kind.DESCRIPTOR):
-                detail = kind()
-                packed.Unpack(detail)
-                details.append(detail)
+    with contextlib.suppress(DecodeError):
+        for packed in status_pb2.Status.FromString(data).details:
+            details += [kind.FromString(packed.value) for kind in _DETAIL_KINDS if packed.Is(kind.DESCRIPTOR)]
     return details
 
 

@@ -129,8 +129,8 @@ def _check_lengths(request: GenerationRequest, limits: RequestLimits) -> None:
     if max_tokens is not None:
         rule = f"at most {room}: the prompt has {length} tokens and max_model_len is {limits.max_model_len}"
         _require(max_tokens <= room, "max_tokens", max_tokens, rule)
-    committed = len(request.committed_token_ids)
-    _require(committed < room, "committed_token_ids", f"{committed} ids", f"fewer than {room} ids")
+    committed, longest = len(request.committed_token_ids), room if max_tokens is None else max_tokens
+    _require(committed < longest, "committed_token_ids", f"{committed} ids", f"fewer than {longest} ids")
 
 
 def _check_speculation(options: SpeculationOptions, limits: RequestLimits) -> None:

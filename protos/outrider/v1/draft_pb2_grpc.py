@@ -50,6 +50,7 @@ class DraftServiceServicer:
         """Speculate is one long-lived stream per pair of verifier and draft worker. The first message each way is a Hello.
         The verifier owns the truth; the worker holds soft state that may vanish at any time.
         No deadline on the call; each side uses keepalive with ping timeout, and the verifier a draft deadline per round.
+        INVALID_ARGUMENT: the first message is not a Hello, or a message could not be read and the worker gave up; do not retry.
         FAILED_PRECONDITION: the Hellos disagree (both values named); retry only after a change. UNAVAILABLE: reconnect with back-off.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
