@@ -1,0 +1,206 @@
+"""Attention over a paged cache: right within rounding, and the same bits for a query however it is computed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from outrider_kernels import paged_attention_numba
+from outrider_kernels.paged_attention import BLOCK_SIZE, paged_attention_reference
+from outrider_kernels.paged_attention_numba import paged_attention, write_cache
+
+
+class Shape(NamedTuple):
+    heads: int
+    kv_heads: int
+    size: int
+    window: int = 0
+
+
+SHAPES = [
+    Shape(9, 3, 64),  # SmolLM2
+    Shape(4, 4, 16),  # a key-value head for each query head
+    Shape(8, 2, 128),
+    Shape(4, 1, 80),  # not a power of two
+    Shape(3, 3, 100),  # neither full registers of values nor full steps of the scores
+    Shape(2, 1, 7),  # less than one step
+    Shape(9, 3, 64, window=40),  # no multiple of a block
+    Shape(4, 2, 32, window=1),  # only itself
+    Shape(4, 2, 32, window=16),
+    Shape(2, 1, 256, window=5000),  # longer than the row
+]
+LENGTHS = [111, 1, 48, 17]  # keys of each row: ends within a block, a lone token, whole blocks, one past a block
+
+
+class Cached:
+    """Rows whose keys and values are in a shuffled paged cache; unused places hold NaN."""
+
+    def __init__(self, shape: Shape, lengths: list[int] = LENGTHS) -> None:
+        source = np.random.default_rng(shape.size)
+        self.shape, self.lengths = shape, lengths
+        width = -(-max(lengths) // BLOCK_SIZE)
+        num_blocks = len(lengths) * width + 2
+        self.tables = source.permutation(num_blocks)[: len(lengths) * width].reshape(-1, width).astype(np.int32)
+        self.keys = np.full((num_blocks, shape.kv_heads, shape.size, BLOCK_SIZE), np.nan, np.float32)
+        self.values = np.full((num_blocks, shape.kv_heads, BLOCK_SIZE, shape.size), np.nan, np.float32)
+        self.queries = []
+        for row, length in enumerate(lengths):
+            positions = np.arange(length)
+            slots = self.tables[row, positions // BLOCK_SIZE].astype(np.int64) * BLOCK_SIZE + positions % BLOCK_SIZE
+            keys = source.standard_normal((length, shape.kv_heads, shape.size), np.float32)
+            write_cache(keys * 2, keys[::-1] + 1, self.keys, self.values, slots)
+            self.queries.append(source.standard_normal((length, shape.heads, shape.size), np.float32) * 2)
+
+    def arguments(self, tokens: list[tuple[int, int]]) -> tuple:
+        """Arguments for (row, position) tokens."""
+        queries = np.array([self.queries[row][position] for row, position in tokens])
+        rows, positions = np.array(tokens, np.int32).T.copy()
+        return (
+            queries, self.keys, self.values, self.tables, rows, positions, self.shape.size**-0.5, self.shape.window
+        )  # fmt: skip
+
+    def attend(self, tokens: list[tuple[int, int]]) -> dict[tuple[int, int], bytes]:
+        """Bits of each token's output."""
+        out = paged_attention(*self.arguments(tokens))
+        assert np.isfinite(out).all()
+        return {token: bits.tobytes() for token, bits in zip(tokens, out, strict=True)}
+
+    @property
+    def all_tokens(self) -> list[tuple[int, int]]:
+        """Row after row, position after position."""
+        return [(row, position) for row, length in enumerate(self.lengths) for position in range(length)]
+
+    def one_by_one(self) -> dict[tuple[int, int], bytes]:
+        """Bits of every token, each in a call of its own."""
+        return {token: self.attend([token])[token] for token in self.all_tokens}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_attention_equals_the_reference_within_rounding(shape: Shape) -> None:
+    cached = Cached(shape)
+    arguments = cached.arguments(cached.all_tokens)
+    np.testing.assert_allclose(paged_attention(*arguments), paged_attention_reference(*arguments), atol=5e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_query_gives_the_same_bits_alone_among_neighbours_and_in_any_chunk(shape: Shape) -> None:
+    cached = Cached(shape)
+    alone = cached.one_by_one()
+    assert cached.attend(cached.all_tokens) == alone
+    for chunk in (2, 7, 16, 33):
+        tokens = cached.all_tokens
+        for start in range(0, len(tokens), chunk):
+            part = tokens[start : start + chunk]
+            assert cached.attend(part) == {token: alone[token] for token in part}
+    shuffled = [cached.all_tokens[at] for at in np.random.default_rng(1).permutation(len(alone))]
+    assert cached.attend(shuffled) == alone
+
+
+@pytest.mark.parametrize("shape", SHAPES[:7], ids=str)
+def test_verification_and_mixed_steps_give_the_same_bits_as_decoding(shape: Shape) -> None:
+    cached = Cached(shape)
+    alone = cached.one_by_one()
+    verifying = [(0, position) for position in range(100, 109)]
+    decoding, prefill = [(1, 0), (2, 47)], [(3, position) for position in range(17)]
+    mixed = [*verifying, *decoding, *prefill]
+    assert cached.attend(mixed) == {token: alone[token] for token in mixed}
+
+
+@pytest.mark.parametrize("shape", SHAPES[:7], ids=str)
+def test_the_number_of_threads_changes_no_bit(set_numba_threads, shape: Shape) -> None:
+    cached = Cached(shape)
+    outputs = []
+    for threads in (1, 2):
+        set_numba_threads(threads)
+        outputs.append(cached.attend(cached.all_tokens))
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("tile", [1, 3, 16])
+def test_the_tile_changes_no_bit(tile: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached = Cached(Shape(9, 3, 64))
+    alone = cached.one_by_one()
+    monkeypatch.setattr(paged_attention_numba, "_LARGEST_TILE", tile)
+    assert cached.attend(cached.all_tokens) == alone
+
+
+def test_blocks_may_lie_anywhere_and_be_shared() -> None:
+    cached = Cached(SHAPES[0])
+    moved = Cached(SHAPES[0])
+    order = np.random.default_rng(9).permutation(len(cached.keys))
+    moved.keys, moved.values = cached.keys[order].copy(), cached.values[order].copy()
+    moved.tables = np.argsort(order)[cached.tables].astype(np.int32)
+    moved.queries = cached.queries
+    assert moved.attend(moved.all_tokens) == cached.attend(cached.all_tokens)
+
+
+def test_scores_far_apart_and_far_from_zero_are_handled() -> None:
+    cached = Cached(Shape(2, 1, 16))
+    for scale in (0.0, 40.0, -40.0):
+        arguments = (*cached.arguments(cached.all_tokens)[:6], scale)
+        np.testing.assert_allclose(
+            paged_attention(*arguments), paged_attention_reference(*arguments), atol=5e-4, rtol=1e-4
+        )
+
+
+@pytest.mark.parametrize("where", ["query", "key", "value"])
+def test_nan_that_a_query_sees_shows_and_stays_with_its_row(where: str) -> None:
+    cached = Cached(Shape(4, 2, 32))
+    block, offset = cached.tables[0, 1], 3
+    if where == "query":
+        cached.queries[0][19:, 1, 5] = np.nan
+    elif where == "key":
+        cached.keys[block, 0, 5, offset] = np.nan
+    else:
+        cached.values[block, 0, offset, 5] = np.nan
+    out = paged_attention(*cached.arguments(cached.all_tokens))
+    broken = [token for token, row in zip(cached.all_tokens, out, strict=True) if np.isnan(row).any()]
+    assert broken == [(0, position) for position in range(BLOCK_SIZE + offset, LENGTHS[0])]
+
+
+def test_written_keys_and_values_lie_where_the_contract_says() -> None:
+    keys = np.arange(2 * 3 * 5, dtype=np.float32).reshape(2, 3, 5)
+    key_cache, value_cache = np.zeros((4, 3, 5, BLOCK_SIZE), np.float32), np.zeros((4, 3, BLOCK_SIZE, 5), np.float32)
+    write_cache(keys, -keys, key_cache, value_cache, np.array([3 * BLOCK_SIZE + 7, 2], np.int64))
+    assert np.array_equal(key_cache[3, :, :, 7], keys[0]) and np.array_equal(key_cache[0, :, :, 2], keys[1])
+    assert np.array_equal(value_cache[3, :, 7], -keys[0]) and np.array_equal(value_cache[0, :, 2], -keys[1])
+    assert np.count_nonzero(key_cache) == np.count_nonzero(value_cache) == np.count_nonzero(keys)
+
+
+def test_every_call_runs_the_same_compiled_kernel() -> None:
+    cached = Cached(SHAPES[0])
+    queries, keys, values, tables, rows, positions, scale, window = cached.arguments([(0, 4), (1, 0)])
+    expected = paged_attention(queries, keys, values, tables, rows, positions, scale, window)
+    readonly = queries.copy()
+    readonly.flags.writeable = False
+    strided = np.repeat(queries, 2, axis=2)[:, :, ::2]
+    for form in (readonly, strided, queries.astype(np.float64)):
+        given = paged_attention(form, keys, values, tables.astype(np.int64), rows[:], positions, scale, window)
+        assert np.array_equal(given, expected)
+    assert len(paged_attention_numba._attend.signatures) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"queries": np.zeros((2, 9, 32), np.float32)}, r"expected key_cache .*float32 \(\d+, 3, 32, 16\)"),
+        ({"queries": np.zeros((2, 8, 64), np.float32)}, "multiples of 3 key-value heads, given 8"),
+        ({"key_cache": np.zeros((30, 3, 64, 16))}, "given float64"),
+        ({"value_cache": np.zeros((29, 3, 64, 16), np.float32)}, "expected value_cache"),
+        ({"positions": np.zeros(3, np.int32)}, "expected 2 rows and positions"),
+    ],
+)
+def test_arrays_of_another_shape_or_dtype_are_refused(change: dict[str, np.ndarray], message: str) -> None:
+    names = ("queries", "key_cache", "value_cache", "block_tables", "token_rows", "positions", "scale", "window")
+    arguments = dict(zip(names, Cached(SHAPES[0]).arguments([(0, 4), (1, 0)]), strict=True))
+    with pytest.raises(ValueError, match=message):
+        paged_attention(**{**arguments, **change})
+
+
+def test_keys_and_values_of_another_shape_are_refused() -> None:
+    cached = Cached(SHAPES[0])
+    keys = np.zeros((2, 3, 64), np.float32)
+    with pytest.raises(ValueError, match=r"expected keys and values \(3, 3, 64\), given \(2, 3, 64\)"):
+        write_cache(keys, keys, cached.keys, cached.values, np.zeros(3, np.int64))

@@ -1,0 +1,31 @@
+"""After warming up, no step waits for a compiler."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from outrider_kernels import bad_rows, paged_attention_numba, verify_numba
+from outrider_kernels.paged_attention import BLOCK_SIZE
+from outrider_kernels.paged_attention_numba import paged_attention, write_cache
+from outrider_kernels.verify import verify
+from outrider_kernels.warming import warm_up
+
+KERNELS = [
+    bad_rows._bad_logit_rows,
+    verify_numba.verify_rows,
+    paged_attention_numba._attend,
+    paged_attention_numba._write,
+]
+
+
+def test_a_step_after_warming_up_compiles_nothing(sampling_rows, verify_rows) -> None:
+    warm_up()
+    before = [kernel.signatures[:] for kernel in KERNELS]
+    assert all(before)
+    verify(torch.zeros(5, 100, dtype=torch.bfloat16), verify_rows([[1, 2], [], []]), sampling_rows(3, 0.7, 20, 0.9))
+    tokens, places = np.zeros((3, 4, 16), np.float32), np.arange(3, dtype=np.int32)
+    keys, values = np.zeros((2, 4, 16, BLOCK_SIZE), np.float32), np.zeros((2, 4, BLOCK_SIZE, 16), np.float32)
+    write_cache(tokens, tokens, keys, values, np.arange(3))
+    paged_attention(tokens, keys, values, np.zeros((1, 2), np.int32), np.zeros(3, np.int32), places, 0.25, 8)
+    assert [kernel.signatures for kernel in KERNELS] == before
