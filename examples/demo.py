@@ -1,4 +1,7 @@
-"""What `make demo` does: serve `cluster.yaml` locally, stream one chat answer, say how fast it was, stop again."""
+"""What `make demo` does: serve a cluster file locally, stream one chat answer, say how fast it was, stop again.
+
+python examples/demo.py [FILE]
+"""
 
 from __future__ import annotations
 
@@ -40,10 +43,11 @@ class Answer:
 def main() -> int:
     """Run the demo. Returns the exit code."""
     console = Console(stderr=True)
+    config = Path(sys.argv[1]) if len(sys.argv) > 1 else CONFIG
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the server is ended then, too
     try:
         ensure_demo_model(None, choose_progress(sys.stderr))
-        with LocalServer(CONFIG, gateway_url(CONFIG)) as server:
+        with LocalServer(config, gateway_url(config)) as server:
             wait_until_ready(server, console)
             print(f"> {PROMPT}\n", flush=True)
             answer = stream_answer(server.url)
