@@ -25,10 +25,8 @@ from outrider_runtime.models.progress import choose_progress
 
 CONFIG = Path(__file__).resolve().parents[1] / "cluster.yaml"
 READY_TIMEOUT_S = 600.0
-PROMPT = (
-    "Copy this packing list, then write one sentence about the journey:\n"
-    "- warm jacket\n- walking boots\n- water bottle\n- map of the valley\n- head torch\n- first aid kit"
-)
+PROMPT = "Write four small Python functions with docstrings: add, subtract, multiply and divide two numbers."
+MAX_TOKENS = 192
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +76,7 @@ def stream_answer(url: str) -> Answer:
     """Ask for one answer, print it as it comes."""
     body = {
         "messages": [{"role": "user", "content": PROMPT}],
-        "max_tokens": 128,
+        "max_tokens": MAX_TOKENS,
         "temperature": 0,
         "stream": True,
         "stream_options": {"include_usage": True},
