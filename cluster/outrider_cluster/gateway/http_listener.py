@@ -18,6 +18,9 @@ ABORT_EXTENSION = "outrider.abort"
 _KEEP_ALIVE_S = 75
 """Longer than common clients keep idle connections, so that it is them who close: no request meets a closed door."""
 _BIND_PAUSE_S = 0.2
+_BACKLOG = 2048
+_BACKSTOP_S = 30.0
+"""The system drops a connection that takes nothing this much later than we would: we do not watch whole answers."""
 
 
 class HttpListener:
@@ -53,7 +56,7 @@ class HttpListener:
         Raises:
             OSError: the port is not free, even after `bind_timeout_s`.
         """
-        bound = await _bind(self._settings.http_host, self._settings.http_port, self._settings.bind_timeout_s)
+        bound = await _bind(self._settings)
         self.port = bound.getsockname()[1]
         self._serving = asyncio.create_task(self._server.serve([bound]), name="http")
 
@@ -105,16 +108,21 @@ def bounded_protocol(max_header_bytes: int) -> type[asyncio.Protocol]:
     return BoundedProtocol
 
 
-async def _bind(host: str, port: int, timeout_s: float) -> socket.socket:
-    """A bound socket. A predecessor may hold the port until it has drained: wait for it."""
+async def _bind(settings: GatewaySettings) -> socket.socket:
+    """A listening socket. A predecessor may hold the port until it has drained: wait for it."""
     loop = asyncio.get_running_loop()
-    end_s = loop.time() + timeout_s
+    end_s = loop.time() + settings.bind_timeout_s
+    host, port = settings.http_host, settings.http_port
     family = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][0]
     while True:
         candidate = socket.socket(family, socket.SOCK_STREAM)
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # not everywhere; connections inherit it from the listener
+            patience_ms = round(1000 * (settings.slow_reader_timeout_s + _BACKSTOP_S))
+            candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
         try:
             candidate.bind((host, port))
+            candidate.listen(_BACKLOG)
         except OSError:
             candidate.close()
             if loop.time() >= end_s:

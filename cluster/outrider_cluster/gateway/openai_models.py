@@ -32,6 +32,7 @@ _IGNORED = frozenset(
         "store",
         "safety_identifier",
         "prompt_cache_retention",
+        "prompt_cache_options",
         "parallel_tool_calls",
     }
 )
@@ -207,9 +208,10 @@ class ChatBody(SamplingBody):
         "function_call": neutral("none", "auto"),
         "modalities": neutral(["text"]),
         "audio": neutral(),
-        "reasoning_effort": neutral(),
+        "reasoning_effort": neutral("none"),
         "verbosity": neutral(),
         "web_search_options": neutral(),
+        "moderation": neutral(),
         "echo": neutral(False),
         "add_generation_prompt": neutral(True),
         "continue_final_message": neutral(False),

@@ -52,10 +52,10 @@ async def test_health_is_open_and_each_key_opens_the_rest(guarded: GatewayBench)
     for key in ("first", "second"):
         answer = await guarded.http.get("/v1/models", headers={"authorization": f"Bearer {key}"})
         assert answer.status_code == 200
-    answer = await guarded.openai.chat.completions.create(
+    completion = await guarded.openai.chat.completions.create(
         model=MODEL, messages=[{"role": "user", "content": "hi"}], max_tokens=2
     )
-    assert answer.choices[0].message.content
+    assert completion.choices[0].message.content
 
 
 async def test_a_request_id_is_echoed_when_it_is_one_and_made_otherwise() -> None:
@@ -70,7 +70,7 @@ async def test_a_request_id_is_echoed_when_it_is_one_and_made_otherwise() -> Non
 async def test_a_request_id_of_another_form_is_refused_and_never_reaches_a_target(name: str) -> None:
     async with gateway_bench() as bench:
         answer = await bench.http.post(
-            "/v1/completions", json={"prompt": "x"}, headers={"x-request-id": name.encode("latin-1")}
+            "/v1/completions", json={"prompt": "x"}, headers={b"x-request-id": name.encode("latin-1")}
         )
         assert (answer.status_code, answer.json()["error"]["param"]) == (400, "x-request-id")
         assert bench.targets[0].requests == []

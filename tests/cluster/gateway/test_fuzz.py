@@ -38,8 +38,8 @@ bodies = st.dictionaries(st.sampled_from(FIELDS) | st.text(max_size=5), values, 
 
 
 @pytest.fixture(scope="module")
-def base_url() -> Iterator[str]:
-    """A gateway on a thread of its own, so that hypothesis can run plain functions against it."""
+def client() -> Iterator[httpx.Client]:
+    """A client of a gateway on a thread of its own, so that hypothesis can run plain functions against it."""
     ready, urls, done = threading.Event(), [], []
 
     async def serve() -> None:
@@ -53,7 +53,8 @@ def base_url() -> Iterator[str]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     assert ready.wait(60)
-    yield urls[0]
+    with httpx.Client(base_url=urls[0], timeout=60) as running:
+        yield running
     loop, stop = done[0]
     loop.call_soon_threadsafe(stop.set)
     thread.join(60)
@@ -61,8 +62,8 @@ def base_url() -> Iterator[str]:
 
 @settings(max_examples=150, deadline=None)
 @given(body=bodies, path=st.sampled_from(["/v1/completions", "/v1/chat/completions"]))
-def test_no_json_body_makes_the_gateway_fail(base_url: str, body: dict[str, object], path: str) -> None:
-    answer = httpx.post(base_url + path, content=json.dumps(body).encode(), timeout=60)
+def test_no_json_body_makes_the_gateway_fail(client: httpx.Client, body: dict[str, object], path: str) -> None:
+    answer = client.post(path, content=json.dumps(body).encode())
     assert answer.status_code in (200, 400, 404), answer.text
     if answer.status_code != 200:
         assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
@@ -70,5 +71,5 @@ def test_no_json_body_makes_the_gateway_fail(base_url: str, body: dict[str, obje
 
 @settings(max_examples=100, deadline=None)
 @given(body=st.binary(max_size=200), path=st.sampled_from(["/v1/completions", "/v1/chat/completions"]))
-def test_no_bytes_make_the_gateway_fail(base_url: str, body: bytes, path: str) -> None:
-    assert httpx.post(base_url + path, content=body, timeout=60).status_code == 400
+def test_no_bytes_make_the_gateway_fail(client: httpx.Client, body: bytes, path: str) -> None:
+    assert client.post(path, content=body).status_code == 400

@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import openai
 import pytest
+from openai.types.chat import ChatCompletionUserMessageParam
 from outrider_doubles.gateway_bench import GatewayBench, free_ports, gateway_bench
 from outrider_doubles.scripted_target import MODEL, ScriptedTarget
 
 from outrider_runtime.errors import NotReady
 from outrider_wire.generation import GenerationRequest
 
-HI = [{"role": "user", "content": "hi"}]
+HI = [ChatCompletionUserMessageParam(role="user", content="hi")]
 Hook = Callable[[GenerationRequest, int], Awaitable[None]]
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import httpx
 import openai
 import pytest
+from openai.types.chat import ChatCompletionUserMessageParam
 from outrider_doubles.gateway_bench import GatewayBench, gateway_bench
 from outrider_doubles.scripted_target import MODEL, ScriptedTarget
 
 from outrider_wire.generation import FinishReason, GenerationRequest
 from outrider_wire.seeds import choice_seed
 
-HI = [{"role": "user", "content": "hi"}]
+HI = [ChatCompletionUserMessageParam(role="user", content="hi")]
 
 
 def said(bench: GatewayBench, index: int = -1) -> str:
