@@ -77,7 +77,15 @@ class Gateway:
         front = OpenAiFront(
             intake, self._dispatcher, self.view, settings, metrics, time.time, model.system_fingerprint(ours)
         )
-        pages = Pages(
+        keys = [key.get_secret_value() for key in settings.api_keys]
+        self.asgi: ASGIApp = build_asgi(front, self._pages(model, ours), metrics, keys, _new_id)
+        """The HTTP application, for mounting elsewhere. Needs `start` all the same."""
+        self._http = HttpListener(self.asgi, settings)
+        self._grpc = GrpcListener(GenerateFront(intake, self._dispatcher, metrics, _new_id), settings, keys)
+        self._drain_s = settings.drain_s
+
+    def _pages(self, model: ServedModel, ours: str) -> Pages:
+        return Pages(
             model=model,
             view=self.view,
             version=ours,
@@ -86,12 +94,6 @@ class Gateway:
             controller_age_s=self._heartbeat.answer_age_s,
             metrics_text=self._cluster_metrics,
         )
-        keys = [key.get_secret_value() for key in settings.api_keys]
-        self.asgi: ASGIApp = build_asgi(front, pages, metrics, keys, _new_id)
-        """The HTTP application, for mounting elsewhere. Needs `start` all the same."""
-        self._http = HttpListener(self.asgi, settings)
-        self._grpc = GrpcListener(GenerateFront(intake, self._dispatcher, metrics, _new_id), settings, keys)
-        self._drain_s = settings.drain_s
 
     @property
     def http_port(self) -> int:
