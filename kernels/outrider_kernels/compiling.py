@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -32,8 +33,10 @@ def drop_stale_code(folder: Path) -> None:
     """
     newest = max(source.stat().st_mtime_ns for source in folder.glob("*.py"))
     for index in (folder / "__pycache__").glob("*.nbi"):
-        if index.stat().st_mtime_ns < newest:
-            index.unlink(missing_ok=True)
+        # Another process may drop it first; in a folder that is read-only numba does not look for it.
+        with suppress(FileNotFoundError, PermissionError):
+            if index.stat().st_mtime_ns < newest:
+                index.unlink()
 
 
 drop_stale_code(Path(__file__).parent)
