@@ -1,0 +1,31 @@
+"""A config file that has passed every check; no command deploys anything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from outrider_cluster.cli.failure import CommandFailed, errors
+from outrider_cluster.config.finding import Finding
+from outrider_cluster.config.validate import Validated, validate_file
+
+
+def load_checked(file: Path) -> Validated:
+    """Read and judge a file; all faults are printed, one a line.
+
+    Raises:
+        InvalidConfig: it cannot be read, or is no YAML.
+        CommandFailed: it has faults.
+    """
+    validated = validate_file(file)
+    for finding in validated.findings:
+        errors.print(finding_line(file, finding))
+    if validated.findings:
+        count = len(validated.findings)
+        raise CommandFailed(f"{file} has {count} fault{'s' if count > 1 else ''}; nothing was started")
+    return validated
+
+
+def finding_line(file: Path, finding: Finding) -> str:
+    """A finding as editors and people know it: ``file:line: text``."""
+    place = str(file) if finding.line is None else f"{file}:{finding.line}"
+    return f"{place}: {finding}"

@@ -1,0 +1,115 @@
+"""The `outrider` command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from outrider_cluster.cli.failure import FAILED, errors, exit_codes
+
+DASHBOARD = "http://127.0.0.1:8265"
+GATEWAY = "http://127.0.0.1:8000"
+
+app = typer.Typer(
+    name="outrider",
+    help="Disaggregated speculative decoding on Ray. Exit codes: 0 done, 1 refused or failed, 2 wrong usage, "
+    "130 interrupted.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+_File = Annotated[Path, typer.Argument(help="A Serve config file such as cluster.yaml.", show_default=False)]
+_Dashboard = Annotated[str, typer.Option("--address", "-a", envvar="RAY_DASHBOARD_ADDRESS", help="Ray's dashboard.")]
+_TimeoutS = Annotated[float, typer.Option(min=1.0, help="Longest wait for everything to run, in seconds.")]
+_Token = Annotated[str | None, typer.Option(envvar="RAY_AUTH_TOKEN", help="Ray's token, where the cluster wants one.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def serve(
+    file: _File,
+    address: Annotated[
+        str | None, typer.Option(help="Dashboard of a running Ray to serve on. Without it, a private Ray is started.")
+    ] = None,
+    timeout_s: _TimeoutS = 900.0,
+    token: _Token = None,
+) -> None:
+    """Serve FILE in the foreground until Ctrl-C, then stop what was started and only that."""
+    from outrider_cluster.cli.serve_api import ServeApi
+    from outrider_cluster.cli.serving import serve_here, serve_there
+
+    with exit_codes():
+        if address is None:
+            serve_here(file, timeout_s)
+        else:
+            serve_there(file, ServeApi(address, token), timeout_s)
+
+
+@app.command()
+def deploy(
+    file: _File,
+    address: _Dashboard = DASHBOARD,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when all runs, or with the cause why not.")] = False,
+    timeout_s: _TimeoutS = 900.0,
+    token: _Token = None,
+) -> None:
+    """Deploy FILE to a running Ray cluster, as `ray serve deploy` does, but checked first."""
+    from outrider_cluster.cli.addresses import address_lines
+    from outrider_cluster.cli.checked_file import load_checked
+    from outrider_cluster.cli.progress import ChangingLine
+    from outrider_cluster.cli.rollout import Rollout
+    from outrider_cluster.cli.serve_api import ServeApi
+    from outrider_runtime.clock import SystemClock
+
+    with exit_codes():
+        checked = load_checked(file)
+        rollout = Rollout(ServeApi(address, token), checked.source.data, SystemClock())
+        rollout.start()
+        if not wait:
+            typer.echo(f"Sent to {address}. `outrider deploy --wait` would have waited until it runs.")
+            return
+        with ChangingLine(errors) as line:
+            rollout.wait(timeout_s, line.show)
+        typer.echo("\n".join(address_lines(checked.configs)))
+
+
+@app.command()
+def validate(file: _File, as_json: _Json = False) -> None:
+    """Check FILE offline: every fault with its place, value, what is allowed, and the nearest known key."""
+    from outrider_cluster.cli.checked_file import finding_line
+    from outrider_cluster.cli.validation_report import report
+    from outrider_cluster.config.validate import validate_file
+
+    with exit_codes():
+        if as_json:
+            document = report(file)
+            typer.echo(json.dumps(document, indent=2))
+            valid = document["valid"]
+        else:
+            findings = validate_file(file).findings
+            for finding in findings:
+                typer.echo(finding_line(file, finding))
+            valid = not findings
+            typer.echo(f"{file}: {'no faults' if valid else f'{len(findings)} faults'}")
+    if not valid:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+def status(
+    url: Annotated[str, typer.Option(envvar="OUTRIDER_URL", help="Base URL of a gateway.")] = GATEWAY,
+    as_json: _Json = False,
+    api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
+) -> None:
+    """Show targets, draft workers and depth as a gateway sees them."""
+    from outrider_cluster.cli.status_report import fetch_status, print_status
+
+    with exit_codes():
+        found = fetch_status(url, api_key)
+        if as_json:
+            typer.echo(json.dumps(found, indent=2))
+        else:
+            print_status(found)

@@ -1,0 +1,84 @@
+"""Deploys a file and follows it until it runs, fails, or takes too long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from outrider_cluster.cli.failure import CommandFailed
+from outrider_cluster.cli.serve_api import ServeApi
+from outrider_cluster.cli.serve_state import ApplicationState, last_error
+from outrider_runtime.clock import Clock
+
+POLL_S = 0.5
+
+
+class Rollout:
+    """One deployment of one file.
+
+    Args:
+        api: the cluster.
+        config: what the file says.
+        clock: measures how long it takes.
+        pause: waits for so many seconds between two looks.
+    """
+
+    def __init__(
+        self, api: ServeApi, config: Mapping[str, Any], clock: Clock, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._api = api
+        self._config = config
+        self._clock = clock
+        self._pause = pause
+        self._before: dict[str, float] = {}
+
+    def start(self) -> None:
+        """Send the file.
+
+        Raises:
+            CommandFailed: the cluster cannot be reached, or does not take it.
+        """
+        self._before = {app.name: app.deployed_unix_s for app in self._api.applications()}
+        self._api.deploy(self._config)
+
+    def wait(self, timeout_s: float, show: Callable[[str], None]) -> None:
+        """Return when all applications of the file run.
+
+        Args:
+            timeout_s: longest wait.
+            show: told about the progress, again and again.
+
+        Raises:
+            CommandFailed: one failed, with its cause; or it took longer.
+        """
+        wanted = {app.get("name", "default") for app in self._config["applications"]}
+        end_s = self._clock.now_s() + timeout_s
+        while True:
+            # Until Serve has taken the file in, it reports the state of what was there before.
+            apps = [app for app in self._api.applications() if app.name in wanted and self._is_new(app)]
+            show(describe(apps))
+            for app in apps:
+                if app.has_failed:
+                    raise CommandFailed(f"{app.name} failed to deploy: {app.cause()}")
+            if len(apps) == len(wanted) and all(app.is_running for app in apps):
+                return
+            if self._clock.now_s() > end_s:
+                raise CommandFailed(f"not running after {timeout_s:g} s: {_troubles(apps) or describe(apps)}")
+            self._pause(POLL_S)
+
+    def _is_new(self, app: ApplicationState) -> bool:
+        return app.deployed_unix_s > self._before.get(app.name, 0.0)
+
+
+def describe(apps: list[ApplicationState]) -> str:
+    """How far applications are, in one line."""
+    if not apps or not any(app.deployments for app in apps):
+        return "Building the application"
+    return "Starting " + ", ".join(str(deployment) for app in apps for deployment in app.deployments)
+
+
+def _troubles(apps: list[ApplicationState]) -> str:
+    """What Serve has met so far and tries again."""
+    deployments = [deployment for app in apps for deployment in app.deployments if deployment.message]
+    return "; ".join(f"{deployment.name}: {last_error(deployment.message)}" for deployment in deployments)
