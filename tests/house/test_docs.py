@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from outrider_doubles.repository import ROOT, documents, relative
 
+from outrider_cluster.config.validate import validate_file
+
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+YAML_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE_ENDINGS = (".py", ".proto", ".md", ".toml", ".json")
 MAKE_TARGET = re.compile(r"^make ([a-z-]+)|`make ([a-z-]+)`", re.MULTILINE)
@@ -39,6 +42,17 @@ def test_the_architecture_page_names_every_package() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     packages = [relative(path.parent) for path in ROOT.glob("*/outrider_*/__init__.py")]
     assert [package for package in packages if package not in text] == []
+
+
+def test_the_config_in_the_readme_is_valid(tmp_path: Path) -> None:
+    (config,) = YAML_BLOCK.findall((ROOT / "README.md").read_text("utf-8"))
+    file = tmp_path / "cluster.yaml"
+    file.write_text(config)
+    assert [str(finding) for finding in validate_file(file).findings] == []
+
+
+def test_the_cluster_file_of_the_repository_is_valid() -> None:
+    assert [str(finding) for finding in validate_file(ROOT / "cluster.yaml").findings] == []
 
 
 def _exists(name: str, page: Path) -> bool:
