@@ -28,10 +28,10 @@ _SHUTDOWN_LOOP_S = 0.2
 
 def build(args: ClusterConfig) -> Application:
     """The application for `ray serve deploy`: ``import_path: outrider_cluster.app:build``."""
-    controller = serve.deployment(**_controller_options())(ControllerReplica).bind(args.controller)
+    controller = serve.deployment(**_controller_options())(ControllerReplica).bind(args.controller, args.network)
     target = serve.deployment(**_target_options(args))(TargetHost).bind(args, controller)
     drafts = [
-        serve.deployment(**_draft_options(pool))(DraftReplica).bind(pool, args.model, controller)
+        serve.deployment(**_draft_options(pool))(DraftReplica).bind(pool, args.model, args.network, controller)
         for pool in args.draft_pools
         if pool.replicas
     ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outrider_cluster.config.finding import Finding, show, unknown_key
+from outrider_cluster.config.network import NetworkSettings
 from outrider_cluster.config.pools import read_pool
 from outrider_cluster.config.settings_check import check_settings
 from outrider_cluster.config.speculation import Speculation, SpeculativeConfig, read_speculation
@@ -23,6 +24,7 @@ PLAIN_SECTIONS: Mapping[str, type[Settings]] = {
     "drafting": DraftingSettings,
     "controller": ControllerSettings,
     "gateway": GatewaySettings,
+    "network": NetworkSettings,
 }
 """Sections that are one settings object each."""
 _SPECULATION, _POOLS = "speculative_config", "draft_pools"

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, SerializeAsAny, model_validator
 
 from outrider_cluster.config.args_check import read_args
+from outrider_cluster.config.network import NetworkSettings
 from outrider_cluster.config.pools import parse_pool
 from outrider_cluster.config.speculation import SpeculativeConfig
 from outrider_cluster.controller.settings import ControllerSettings
@@ -34,6 +35,8 @@ class ClusterConfig(Settings):
     """The registry and the depth policy."""
     gateway: GatewaySettings = GatewaySettings()
     """The doors for clients."""
+    network: NetworkSettings = NetworkSettings()
+    """Where the processes reach each other."""
 
     @property
     def depth(self) -> int:

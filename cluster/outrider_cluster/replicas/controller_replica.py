@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from outrider_cluster.config.network import NetworkSettings
 from outrider_cluster.controller.controller import Controller
 from outrider_cluster.controller.settings import ControllerSettings
-from outrider_cluster.replicas.place import node_address, show_logs
+from outrider_cluster.replicas.place import listen_address, show_logs
 
 _GRACE_S = 1.0
 
@@ -14,11 +15,12 @@ class ControllerReplica:
 
     Args:
         settings: of the controller.
+        network: where to listen.
     """
 
-    async def __init__(self, settings: ControllerSettings) -> None:  # type: ignore[misc]
+    async def __init__(self, settings: ControllerSettings, network: NetworkSettings) -> None:  # type: ignore[misc]
         show_logs()
-        self._controller = Controller(settings, host=node_address())
+        self._controller = Controller(settings, host=listen_address(network))
         self._address = await self._controller.start()
 
     async def address(self) -> str:

@@ -8,8 +8,9 @@ import os
 from prometheus_client import generate_latest
 from ray.serve.handle import DeploymentHandle
 
+from outrider_cluster.config.network import NetworkSettings
 from outrider_cluster.replicas.model_text import worker_identity
-from outrider_cluster.replicas.place import heartbeat, node_address, node_name, show_logs
+from outrider_cluster.replicas.place import heartbeat, listen_address, node_name, show_logs
 from outrider_draft.config import PoolSettings
 from outrider_draft.worker import DraftWorker
 from outrider_target.settings import ModelSettings
@@ -25,13 +26,16 @@ class DraftReplica:
     Args:
         pool: settings of the pool.
         model: the model that targets serve; only its tokenizer and vocabulary are looked at.
+        network: where to listen.
         controller: handle of the controller's deployment.
     """
 
-    async def __init__(self, pool: PoolSettings, model: ModelSettings, controller: DeploymentHandle) -> None:  # type: ignore[misc]
+    async def __init__(  # type: ignore[misc]
+        self, pool: PoolSettings, model: ModelSettings, network: NetworkSettings, controller: DeploymentHandle
+    ) -> None:
         show_logs()
         identity = await asyncio.to_thread(worker_identity, model)
-        self._worker = DraftWorker(pool, identity, host=node_address())
+        self._worker = DraftWorker(pool, identity, host=listen_address(network))
         self._address = await self._worker.start()
         self._heartbeat = heartbeat(self._member, self._metrics, controller, _nothing_to_learn)
         self._heartbeat.start()

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import ray
 from ray.serve.handle import DeploymentHandle
 
+from outrider_cluster.config.network import NetworkSettings
 from outrider_cluster.heartbeat import HeartbeatLoop
 from outrider_runtime.clock import SystemClock
 from outrider_wire.registry import Member, Snapshot
@@ -18,11 +19,13 @@ _FIND_TIMEOUT_S = 5.0
 _PACKAGES = ("outrider_cluster", "outrider_target", "outrider_draft", "outrider_wire", "outrider_runtime")
 
 
-def node_address() -> str:
-    """The address by which Ray knows this node: servers listen there, so that other nodes reach them.
+def listen_address(network: NetworkSettings) -> str:
+    """Where servers of this process listen: as configured, or the address by which Ray knows this node.
 
     Not the machine's own idea of its address: a Ray that was started on the loopback address stays there.
     """
+    if network.internal_host is not None:
+        return network.internal_host
     own = ray.get_runtime_context().get_node_id()
     addresses: dict[str, str] = {node["NodeID"]: node["NodeManagerAddress"] for node in ray.nodes()}
     return addresses[own]

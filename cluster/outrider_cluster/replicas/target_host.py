@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 from ray.serve.handle import DeploymentHandle
 
 from outrider_cluster.config.cluster import ClusterConfig
-from outrider_cluster.replicas.place import heartbeat, node_address, node_name, show_logs
+from outrider_cluster.heartbeat import PERIOD_S
+from outrider_cluster.replicas.place import heartbeat, listen_address, node_name, show_logs
+from outrider_wire.registry import Snapshot
 
 if TYPE_CHECKING:
     from outrider_target.replica import TargetReplica
 
+_log = logging.getLogger(__name__)
+
+_ANNOUNCE_TIMEOUT_S = 10.0
+
 
 class TargetHost:
-    """Serve awaits `__init__`: the replica counts as running when the model is loaded and probed.
+    """Serve awaits `__init__`: the replica counts as running when the model is loaded, probed and announced.
 
     Args:
         config: of the cluster.
@@ -24,12 +32,12 @@ class TargetHost:
     async def __init__(self, config: ClusterConfig, controller: DeploymentHandle) -> None:  # type: ignore[misc]
         show_logs()
         self._grace_s = config.gateway.drain_s
+        self._listed = asyncio.Event()
         self._target = _make(config)
-        self._heartbeat = heartbeat(
-            self._target.member, self._target.metrics_text, controller, self._target.update_members
-        )
+        self._heartbeat = heartbeat(self._target.member, self._target.metrics_text, controller, self._update)
         self._heartbeat.start()  # before the model is loaded, so that the status shows a target that starts
         await self._target.start()
+        await self._announced()
 
     async def check_health(self) -> None:
         """Raise what stopped the engine, if anything did; Serve then replaces the replica."""
@@ -40,6 +48,22 @@ class TargetHost:
         # Announced as draining until the last request is done, so that gateways send it nothing new.
         await self._target.stop(self._grace_s)
         await self._heartbeat.stop()
+
+    def _update(self, snapshot: Snapshot) -> None:
+        self._target.update_members(snapshot)
+        ours = self._target.member().incarnation
+        if any(member.incarnation == ours for member in snapshot.targets()):
+            self._listed.set()
+
+    async def _announced(self) -> None:
+        """When Serve says "running", gateways shall know the target. A silent controller delays that only a little."""
+        try:
+            async with asyncio.timeout(_ANNOUNCE_TIMEOUT_S):
+                await self._listed.wait()
+        except TimeoutError:
+            _log.warning("the controller has not listed this target within %s s", _ANNOUNCE_TIMEOUT_S)
+        else:
+            await asyncio.sleep(PERIOD_S)  # gateways hear of it with their next heartbeat
 
 
 def _make(config: ClusterConfig) -> TargetReplica:
@@ -53,4 +77,4 @@ def _make(config: ClusterConfig) -> TargetReplica:
         depth=config.depth,
         pools=config.pool_names,
     )
-    return TargetReplica(spec, host=node_address(), node=node_name())
+    return TargetReplica(spec, host=listen_address(config.network), node=node_name())
