@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
@@ -37,13 +37,14 @@ def check_settings(model: type[BaseModel], value: object) -> list[Finding]:
 
 def describe(field: FieldInfo) -> str:
     """What a field takes, in words: type, choices and bounds."""
-    words = [_describe_type(field.annotation)]
-    for source in field.metadata:
-        for name, phrase in _BOUNDS.items():
-            bound = getattr(source, name, None)
-            if bound is not None:
-                words.append(f"{phrase} {bound}")
-    return " ".join([words[0], ", ".join(words[1:])]).strip()
+    return " ".join([_describe_type(field.annotation), *_describe_bounds(field.metadata)])
+
+
+def _describe_bounds(metadata: Sequence[Any]) -> list[str]:
+    sources = [inner for part in metadata for inner in (part.metadata if isinstance(part, FieldInfo) else [part])]
+    found = [(phrase, getattr(source, name, None)) for source in sources for name, phrase in _BOUNDS.items()]
+    words = [f"{phrase} {bound}" for phrase, bound in found if bound is not None]
+    return [", ".join(words)] if words else []
 
 
 def field_at(model: type[BaseModel], path: KeyPath) -> FieldInfo | None:
@@ -106,7 +107,7 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 def _describe_type(annotation: Any) -> str:
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _describe_type(parts[0])
+        return " ".join([_describe_type(parts[0]), *_describe_bounds(parts[1:])])
     if origin is Literal:
         return " or ".join(str(part) for part in parts)
     if origin in (Union, types.UnionType):

@@ -1,0 +1,151 @@
+"""vLLM's own ``speculative_config``: every key of its guide is known, what we can do is done, the rest is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from outrider_cluster.config import ClusterConfig
+from outrider_cluster.config.vllm_keys import METHODS, VllmSpeculativeConfig
+from outrider_draft.config import NgramPoolSettings
+
+GUIDE_DEFAULTS = {
+    "method": None,
+    "model": None,
+    "num_speculative_tokens": None,
+    "draft_tensor_parallel_size": None,
+    "max_model_len": None,
+    "parallel_drafting": False,
+    "synthetic_acceptance_rate": None,
+    "use_heterogeneous_vocab": False,
+    "suffix_decoding_max_tree_depth": 24,
+    "suffix_decoding_max_cached_requests": 10000,
+    "suffix_decoding_max_spec_factor": 1.0,
+    "suffix_decoding_min_token_prob": 0.1,
+}
+NGRAM = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 2, "prompt_lookup_max": 5}
+SUFFIX = {"method": "suffix", "num_speculative_tokens": 8, "suffix_decoding_max_tree_depth": 24}
+
+
+def config(speculative_config: Any, **others: Any) -> ClusterConfig:
+    return ClusterConfig.model_validate({"speculative_config": speculative_config, **others})
+
+
+def refusal(speculative_config: Any, **others: Any) -> str:
+    with pytest.raises(ValidationError) as caught:
+        config(speculative_config, **others)
+    return caught.value.errors()[0]["msg"]
+
+
+@pytest.mark.parametrize("key", GUIDE_DEFAULTS)
+def test_keys_have_the_defaults_of_the_guide(key: str) -> None:
+    assert VllmSpeculativeConfig.model_fields[key].default == GUIDE_DEFAULTS[key]
+
+
+def test_the_example_of_the_guide_becomes_one_pool() -> None:
+    found = config(NGRAM)
+    assert found.pool_names == ("ngram",)
+    assert found.depth == 4
+    (pool,) = found.draft_pools
+    assert isinstance(pool, NgramPoolSettings)
+    assert tuple(pool.lookup) == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({}, (5, 5)),
+        ({"prompt_lookup_min": 3}, (3, 3)),
+        ({"prompt_lookup_max": 4}, (4, 4)),
+        ({"prompt_lookup_min": 2, "prompt_lookup_max": 6}, (2, 6)),
+    ],
+)
+def test_absent_lookup_bounds_mirror_each_other(bounds: dict[str, int], expected: tuple[int, int]) -> None:
+    (pool,) = config({"method": "ngram", **bounds}).draft_pools
+    assert isinstance(pool, NgramPoolSettings)
+    assert tuple(pool.lookup) == expected
+
+
+@pytest.mark.parametrize("alias", [{"method": "[ngram]"}, {"model": "ngram"}, {"model": "[ngram]"}])
+def test_other_spellings_of_ngram_are_understood(alias: dict[str, str]) -> None:
+    assert config(alias).draft_pools[0].method == "ngram"
+
+
+def test_documented_defaults_that_are_written_out_ask_for_nothing() -> None:
+    written = {key: field.default for key, field in VllmSpeculativeConfig.model_fields.items()}
+    assert config({**written, **NGRAM}) == config(NGRAM)
+
+
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "ngram"])
+def test_a_method_that_is_not_available_yet_is_refused_by_name(method: str) -> None:
+    assert f"speculative_config.method: {method} is not available yet" in refusal({"method": method})
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [("org/some-draft", "draft_model"), ("/models/draft", "draft_model"), ("my.module.Proposer", "custom_class")],
+)
+def test_an_absent_method_is_inferred_from_the_model(model: str, method: str) -> None:
+    assert f"{method} is not available yet" in refusal({"model": model, "num_speculative_tokens": 3})
+
+
+@pytest.mark.parametrize("rule", ["strict", "standard", "probabilistic", "block", "synthetic"])
+def test_known_acceptance_rules_are_refused_as_not_available_yet(rule: str) -> None:
+    message = refusal({"rejection_sample_method": rule})
+    assert f"speculative_config.rejection_sample_method: {rule} is not available yet" in message
+    assert "allowed: coupled" in message
+
+
+def test_a_misspelt_acceptance_rule_is_not_called_unavailable() -> None:
+    assert "is no acceptance rule, got 'couplde', allowed: coupled. Did you mean coupled?" in refusal(
+        {"rejection_sample_method": "couplde"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("tensor_parallel_size", 2, "Use draft_tensor_parallel_size."),
+        ("adaptive_verification", True, "Did you mean enable_adaptive_verification?"),
+        ("temperature", 0.5, "belongs in requests"),
+        ("target_model_config", {}, "vLLM fills this in itself"),
+        ("num_speculative_token", 3, "Did you mean num_speculative_tokens?"),
+        ("num_speculative_tokens", 0, "at least 1"),
+        ("num_speculative_tokens", 65, "at most 64"),
+        ("num_speculative_tokens_per_batch_size", [[1, 4, 3]], "is not available yet"),
+        ("enable_adaptive_verification", True, "is not available yet"),
+        ("synthetic_acceptance_rate", 1.5, "at most 1"),
+        ("synthetic_acceptance_rate", 0.5, "is not available yet"),
+        ("use_heterogeneous_vocab", True, "belongs to method draft_model, which is not available yet"),
+        ("draft_tensor_parallel_size", 2, "is not available yet with method ngram"),
+        ("quantization", "fp8", "is not available yet with method ngram"),
+    ],
+)
+def test_each_key_that_we_cannot_honour_is_refused_with_a_reason(key: str, value: object, words: str) -> None:
+    message = refusal({**NGRAM, key: value})
+    assert f"speculative_config.{key}: " in message
+    assert words in message
+
+
+def test_keys_of_a_pool_without_a_method_are_refused() -> None:
+    assert "prompt_lookup_max: describes a draft pool, but there is no method" in refusal({"prompt_lookup_max": 3})
+
+
+def test_an_object_with_a_method_cannot_stand_beside_pools() -> None:
+    message = refusal(NGRAM, draft_pools=[{"name": "other", "method": "ngram"}])
+    assert "speculative_config.method: cannot stand beside draft_pools" in message
+
+
+def test_depth_comes_from_the_controller_or_from_the_tokens_and_is_0_without_pools() -> None:
+    pools = [{"name": "a", "method": "ngram"}]
+    assert config({"num_speculative_tokens": 7}, draft_pools=pools).depth == 7
+    assert config({"num_speculative_tokens": 7}, draft_pools=pools, controller={"depth": 3}).depth == 3
+    assert config({}, draft_pools=pools, controller={"depth": 0}).depth == 0
+    assert config({"num_speculative_tokens": 7}).depth == 0
+
+
+def test_a_config_is_the_same_after_a_round_trip() -> None:
+    found = config({"num_speculative_tokens": 7}, draft_pools=[{"name": "a", "method": "ngram", "replicas": 3}])
+    assert ClusterConfig.model_validate(found.model_dump()) == found
