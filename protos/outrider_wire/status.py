@@ -28,7 +28,7 @@ from outrider_runtime.errors import (
 
 _LOG = logging.getLogger(__name__)
 _REASON_DOMAIN = "outrider"
-_MAX_CHARACTERS = 256
+_MAX_BYTES = 512
 _DETAIL_KINDS: tuple[type[Message], ...] = (
     error_details_pb2.BadRequest,
     error_details_pb2.RetryInfo,
@@ -99,15 +99,19 @@ def _details_of(error: BaseException) -> list[Message]:
         delay.FromMilliseconds(round(error.retry_after_s * 1000))
         return [error_details_pb2.RetryInfo(retry_delay=delay)]
     if isinstance(error, Mismatch):
-        metadata = {"what": error.what, "verifier": _cut(str(error.ours)), "draft_worker": _cut(str(error.theirs))}
+        metadata = {
+            "what": _cut(error.what),
+            "verifier": _cut(str(error.ours)),
+            "draft_worker": _cut(str(error.theirs)),
+        }
         return [error_details_pb2.ErrorInfo(reason="MISMATCH", domain=_REASON_DOMAIN, metadata=metadata)]
     return []
 
 
 def _cut(text: str) -> str:
     """`text` as it may stand in a status: bounded, since statuses travel as headers, and encodable."""
-    text = text.encode(errors="backslashreplace").decode()
-    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+    data = text.encode(errors="backslashreplace")
+    return (data if len(data) <= _MAX_BYTES else data[:_MAX_BYTES] + b"...").decode(errors="ignore")
 
 
 Request = TypeVar("Request")
