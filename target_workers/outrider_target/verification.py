@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-from outrider_kernels.verify import find_bad_rows, verify
 
+from outrider_kernels.verify import find_bad_rows, verify
 from outrider_target.batch import Step, sampling_rows, verify_rows
 from outrider_target.emission import Emission
 
