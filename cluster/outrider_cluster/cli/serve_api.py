@@ -63,11 +63,11 @@ class ServeApi:
             answer = httpx.request(
                 verb, self.url + _PATH, json=body, headers=self._headers, timeout=timeout_s, trust_env=False
             )
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+            raise CommandFailed(f"address {self.url!r} is no URL such as http://127.0.0.1:8265: {error}") from error
         except httpx.TransportError as error:
             hint = "is Ray running there, with its dashboard?"
             raise CommandFailed(f"no answer from {self.url}: {type(error).__name__}: {error}; {hint}") from error
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
-            raise CommandFailed(f"address {self.url!r} is no URL such as http://127.0.0.1:8265: {error}") from error
         if answer.is_error:
             raise CommandFailed(f"{self.url} answers {answer.status_code}: {one_line(answer.text)[:500]}")
         return answer

@@ -13,7 +13,7 @@ from outrider_cluster.cli.private_ray import PrivateRay
 from outrider_cluster.cli.progress import ChangingLine
 from outrider_cluster.cli.rollout import Rollout
 from outrider_cluster.cli.serve_api import ServeApi
-from outrider_cluster.cli.signals import interrupt_on_signals, signals_ignored, wait_for_interruption
+from outrider_cluster.cli.signals import signals_ignored, signals_interrupt, wait_for_interruption
 from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.config.validate import Validated
 from outrider_runtime.clock import SystemClock
@@ -29,16 +29,16 @@ def serve_here(file: Path, timeout_s: float) -> None:
         OutriderError: the file, its model, Ray or the deployment failed.
         Interrupted: before everything ran.
     """
-    interrupt_on_signals()
     checked = load_checked(file)
-    _fetch_models(checked.configs)
-    errors.print("Starting a private Ray")
-    with PrivateRay() as ray:
-        try:
-            _serve(ServeApi(ray.dashboard_url, ray.token), checked, timeout_s)
-        except CommandFailed:
-            errors.print(f"Logs are in {ray.log_folder}")
-            raise
+    with signals_interrupt():
+        _fetch_models(checked.configs)
+        errors.print("Starting a private Ray")
+        with PrivateRay() as ray:
+            try:
+                _serve(ServeApi(ray.dashboard_url, ray.token), checked, timeout_s)
+            except CommandFailed:
+                errors.print(f"Logs are in {ray.log_folder}")
+                raise
 
 
 def serve_there(file: Path, api: ServeApi, timeout_s: float) -> None:
@@ -48,12 +48,12 @@ def serve_there(file: Path, api: ServeApi, timeout_s: float) -> None:
         OutriderError: the file or the deployment failed, or other applications run there.
         Interrupted: before everything ran.
     """
-    interrupt_on_signals()
     checked = load_checked(file)
     others = ", ".join(app.name for app in api.applications())
     if others:
         raise CommandFailed(f"{api.url} runs {others}, which this would replace; `outrider deploy` does that")
-    _serve(api, checked, timeout_s)
+    with signals_interrupt():
+        _serve(api, checked, timeout_s)
 
 
 def _serve(api: ServeApi, checked: Validated, timeout_s: float) -> None:

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeAlias
 
 from outrider_cluster.cli.failure import Interrupted
 
+_Handler: TypeAlias = Callable[[int, FrameType | None], None] | signal.Handlers
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def interrupt_on_signals() -> None:
-    """From now on each of these signals raises `Interrupted`. To be called again after libraries with own handlers."""
-    for number in _ENDINGS:
-        signal.signal(number, _interrupt)
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Each of these signals raises `Interrupted`."""
+    with _handled_by(_interrupt):
+        yield
 
 
 @contextmanager
 def signals_ignored() -> Iterator[None]:
     """While things are being stopped: an impatient second Ctrl-C must not leave half of them behind."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in _ENDINGS}
-    try:
+    with _handled_by(signal.SIG_IGN):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def wait_for_interruption() -> None:
@@ -40,3 +39,13 @@ def wait_for_interruption() -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     raise Interrupted(signal.Signals(number).name)
+
+
+@contextmanager
+def _handled_by(handler: _Handler) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in _ENDINGS}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
