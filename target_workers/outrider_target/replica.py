@@ -15,6 +15,7 @@ import numba
 import torch
 from prometheus_client import CollectorRegistry, generate_latest
 
+from outrider_kernels.warming import warm_up
 from outrider_runtime.clock import SystemClock
 from outrider_runtime.errors import EngineFailed, ModelRefused
 from outrider_runtime.models.source import resolve_source
@@ -97,8 +98,9 @@ class TargetReplica:
         spec = self._spec
         torch.set_num_threads(spec.target.num_threads)
         numba.set_num_threads(min(spec.target.num_threads, numba.config.NUMBA_NUM_THREADS))
+        warm_up()  # compiled here, not while the first request waits
         self._loaded = _load(spec, self._incarnation, self._registry)
-        engine = Engine(
+        return Engine(
             spec.target,
             self._loaded.forward,
             self._loaded.speculator,
@@ -108,7 +110,6 @@ class TargetReplica:
             EngineMetrics(self._registry, spec.model.name),
             deliver_on(loop),
         )
-        return engine
 
     def _limits(self, loaded: _Loaded) -> RequestLimits:
         return RequestLimits(
