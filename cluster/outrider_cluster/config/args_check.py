@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from outrider_cluster.config.finding import Finding, show, unknown_key
+from outrider_cluster.config.finding import Finding, KeyPath, show, unknown_key
 from outrider_cluster.config.network import NetworkSettings
 from outrider_cluster.config.pools import read_pool
 from outrider_cluster.config.settings_check import check_settings
@@ -109,8 +109,20 @@ def _judge_whole(data: Mapping[str, Any]) -> Iterator[Finding]:
         path = ("controller", "depth")
         problem = "exceeds speculative_config.num_speculative_tokens"
         yield Finding(path, problem, str(controller.depth), f"at most {most}")
+    yield from _judge_model(ModelSettings.model_validate(data.get("model", {})))
     target = TargetSettings.model_validate(data.get("target", {}))
     if target.max_num_batched_tokens < target.max_num_seqs:
         path = ("target", "max_num_batched_tokens")
         allowed = f"at least target.max_num_seqs, {target.max_num_seqs}"
         yield Finding(path, "leaves no token for some requests", str(target.max_num_batched_tokens), allowed)
+
+
+def _judge_model(model: ModelSettings) -> Iterator[Finding]:
+    """Places that every replica must find in the same way, and a revision of what has none."""
+    for key, place in (("source", model.source), ("cache_dir", model.cache_dir)):
+        if place is not None and place.startswith((".", "~")):
+            path: KeyPath = ("model", key)
+            problem = "depends on where a replica happens to run"
+            yield Finding(path, problem, show(path, place), "an absolute path" + (" or a hub id" * (key == "source")))
+    if model.revision is not None and (model.source == "demo" or model.source.startswith("/")):
+        yield Finding(("model", "revision"), "is for hub ids only", show((), model.revision), None, "Leave it out.")

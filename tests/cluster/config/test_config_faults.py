@@ -81,6 +81,9 @@ SERVE_KEYS = [
 OUR_KEYS = [
     fault(f"{A0}.args.modle", {}, f"{ARGS}.modle", "Did you mean model?"),
     fault(f"{A0}.args.target", 3, f"{ARGS}.target", "a mapping of keys to values", "3"),
+    fault(f"{A0}.args.model.source", "./x", f"{ARGS}.model.source", "./x", "an absolute path or a hub id"),
+    fault(f"{A0}.args.model.cache_dir", "~/models", f"{ARGS}.model.cache_dir", "~/models", "an absolute path"),
+    fault(f"{A0}.args.model.revision", "main", f"{ARGS}.model.revision", "for hub ids only"),
     fault(f"{A0}.args.model.dtype", "float16", f"{ARGS}.model.dtype", "'float16'", "bfloat16 or float32"),
     fault(f"{A0}.args.target.max_num_seq", 8, f"{ARGS}.target.max_num_seq", "Did you mean max_num_seqs?"),
     fault(f"{A0}.args.target.max_num_seqs", 0, f"{ARGS}.target.max_num_seqs", "got 0", "at least 1"),
