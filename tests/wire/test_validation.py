@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from outrider_doubles import wire_values
 
 from outrider_runtime.errors import InvalidRequest, UnknownModel
@@ -192,6 +192,7 @@ def test_the_length_of_a_text_is_judged_once_its_ids_are_known() -> None:
         validate_request(replace(long, prompt_text=None, prompt_token_ids=(1,) * 1000), LIMITS)
 
 
+@settings(deadline=None)
 @given(wire_values.requests)
 def test_whatever_comes_off_the_wire_is_accepted_or_refused_by_name(request: GenerationRequest) -> None:
     try:
