@@ -6,7 +6,8 @@ import grpc
 
 MAX_MESSAGE_BYTES = 8 << 20
 KEEPALIVE_TIME_MS = 2_000
-PING_TIMEOUT_MS = 1_000
+PING_TIMEOUT_MS = 4_000
+"""A peer that is only starved of processor time for a moment must not count as gone: its calls would break."""
 
 _CLIENT_OPTIONS = (
     ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),

@@ -99,7 +99,10 @@ class ChoiceCall:
         _log.warning("request %s leaves target %s: %s", self._request.request_id, target.incarnation, error)
 
     async def _next_target(self) -> Member:
-        """A target that has not been lost, waited for if need be."""
+        """A target that has not been lost a moment ago, waited for if need be.
+
+        A lost connection is not a lost target: one that is still announced after the time of suspicion is asked again.
+        """
         wait_s = min(self._routing.settings.target_wait_s, self._remaining_s())
         try:
             async with asyncio.timeout(wait_s):
@@ -115,10 +118,11 @@ class ChoiceCall:
 
     def _choose(self) -> Member | None:
         view, links = self._routing.view, self._routing.links
-        tried = self._lost | self._full
+        suspects = view.suspects()
+        tried = self._full | (self._lost & suspects)
         candidates = [member for member in view.targets() if member.incarnation not in tried]
         slack = self._routing.settings.affinity_slack
-        return choose_target(candidates, links.in_flight, view.suspects(), self._affinity, slack)
+        return choose_target(candidates, links.in_flight, suspects, self._affinity, slack)
 
     def _because(self) -> str:
         return "" if self._cause is None else f"; the last one that was asked said: {self._cause}"

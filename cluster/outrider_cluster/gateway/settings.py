@@ -39,8 +39,9 @@ class GatewaySettings(Settings):
     """How long a request waits for a target to become ready before it is answered with 503."""
     max_moves: int = Field(default=3, ge=0)
     """How often one request may move to another target after its target was lost."""
-    suspicion_s: float = Field(default=2.0, ge=0)
-    """For how long a target that was lost is asked only when no other is ready."""
+    suspicion_s: float = Field(default=6.0, ge=0)
+    """For how long a target that was lost is asked by new requests only when no other is ready, and not at all by those
+    that lost it. Longer than the controller lists a silent one: what is still listed afterwards is alive."""
     affinity_slack: int = Field(default=2, ge=0)
     """How many requests more than the least loaded target another may hold and still get those that know its cache."""
     bind_timeout_s: float = Field(default=30.0, ge=0)

@@ -90,10 +90,10 @@ async def test_no_request_moves_more_often_than_allowed() -> None:
         assert len(all_requests(bench)) == 4
 
 
-async def test_a_request_never_returns_to_a_target_it_lost_and_waits_for_another_to_come() -> None:
+async def test_a_request_waits_for_another_target_while_the_one_it_lost_is_suspect() -> None:
     hook = lose_first(3)
     first, second = ScriptedTarget("a", before_token=hook), ScriptedTarget("b")
-    async with gateway_bench([first], free_ports(target_wait_s=60)) as bench:
+    async with gateway_bench([first], free_ports(target_wait_s=60, suspicion_s=600)) as bench:
         answer = asyncio.create_task(bench.chat(max_tokens=8))
         while not bench.metric("outrider_gateway_resumed_total"):
             await bench.next_heartbeats(1)
@@ -107,6 +107,15 @@ async def test_a_request_never_returns_to_a_target_it_lost_and_waits_for_another
             assert len(first.requests) == 1
         finally:
             await second.die()
+
+
+async def test_a_target_that_lost_only_a_connection_finishes_what_it_began() -> None:
+    target = ScriptedTarget(before_token=lose_first(3))
+    async with gateway_bench([target], free_ports(target_wait_s=60, suspicion_s=0.01)) as bench:
+        answer = (await bench.chat(max_tokens=8)).json()
+        whole = target.answer(target.requests[0])
+        assert answer["choices"][0]["message"]["content"] == whole.decode()
+        assert [len(request.committed_token_ids) for request in target.requests] == [0, 3]
 
 
 async def test_the_only_target_lost_is_503_before_the_first_token_and_an_error_in_the_stream_after_it() -> None:
