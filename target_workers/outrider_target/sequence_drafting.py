@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
+from dataclasses import replace
 
 from outrider_target.commitment import Commitment
 from outrider_target.drafting.speculator import (
@@ -87,7 +88,7 @@ def _session_spec(sequence: Sequence, depth: int) -> SessionSpec:
         key=sequence.key,
         token_ids=tuple(sequence.token_ids),
         prompt_length=sequence.prompt_length,
-        sampling=sequence.sampling,
+        sampling=replace(sequence.sampling, seed=sequence.seed),  # a request without one was given one
         depth_cap=depth if options.max_depth is None else min(depth, options.max_depth),
         pool=options.pool,
         tenant=sequence.request.tenant,
