@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ from outrider_cluster.cli.signals import signals_ignored
 _MAX_FOLDER_CHARACTERS = 40
 """Ray makes sockets far below its folder, and their paths may not exceed 107 bytes."""
 _END_TIMEOUT_S = 60.0
+_REMOVALS, _REMOVAL_PAUSE_S = 20, 0.25
 
 
 class PrivateRay:
@@ -81,16 +83,25 @@ class PrivateRay:
 
     def _end(self, keeper: subprocess.Popen[bytes], keep_logs: bool) -> None:
         assert keeper.stdin is not None
+        assert keeper.stdout is not None
         with signals_ignored():
             keeper.stdin.close()
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 keeper.wait(_END_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                with suppress(ProcessLookupError):
-                    os.killpg(keeper.pid, signal.SIGKILL)
-                keeper.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(keeper.pid, signal.SIGKILL)  # what did not end by itself
+            keeper.wait()
+            keeper.stdout.close()
             if not keep_logs:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                self._remove_folder()
+
+    def _remove_folder(self) -> None:
+        """Again and again for a while: processes that are ending still write into it."""
+        for _ in range(_REMOVALS):
+            shutil.rmtree(self._folder, ignore_errors=True)
+            if not self._folder.exists():
+                return
+            time.sleep(_REMOVAL_PAUSE_S)
 
     def _environment(self) -> dict[str, str]:
         """Ours, without what leads to another cluster. Ray's processes inherit it."""
