@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -49,7 +50,8 @@ def test_it_does_not_outlive_an_owner_that_is_killed() -> None:
     )
     assert owner.stdin is not None
     assert owner.stdout is not None
-    assert owner.stdout.readline()
+    folder = Path(owner.stdout.readline().decode().strip())
+    assert folder.is_dir()
     family = descendants(owner.pid)
     assert family
     os.kill(owner.pid, signal.SIGKILL)
@@ -57,3 +59,4 @@ def test_it_does_not_outlive_an_owner_that_is_killed() -> None:
     owner.stdin.close()
     owner.stdout.close()
     eventually(lambda: not alive(family), 60, lambda: str(alive(family)))
+    shutil.rmtree(folder)  # kept for its logs
