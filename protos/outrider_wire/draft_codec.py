@@ -1,7 +1,8 @@
 """Frames of the round protocol, between domain words and protobuf. Total and reversible.
 
 Decoding checks the shape of a frame, never the values of token ids: the verifier judges those row by row, so that one
-bad row costs one session and not the link. Texts of a Hello are bounded here, because they reach logs and statuses.
+bad row costs one session and not the link. What costs time or room in proportion to its size is bounded here: texts of
+a Hello, which reach logs and statuses, and rows, of which a frame within the message limit could hold millions.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from outrider.v1 import draft_pb2 as pb
 from outrider_runtime.errors import InvalidRequest
 from outrider_wire.drafting import (
+    MAX_ANSWER_ROWS,
+    MAX_CHAIN_TOKENS,
     Chain,
     Close,
     CloseOutcome,
@@ -101,7 +104,7 @@ def drafter_frame_from(message: pb.SpeculateResponse) -> DrafterFrame:
     """A draft worker's frame as it came off the wire. Its contents are not to be trusted.
 
     Raises:
-        MalformedFrame: no known frame is set, or a text in a Hello is too long.
+        MalformedFrame: no known frame is set, a text in a Hello is too long, or there are too many rows.
     """
     match message.WhichOneof("frame"):
         case "hello":
@@ -113,15 +116,23 @@ def drafter_frame_from(message: pb.SpeculateResponse) -> DrafterFrame:
 
 
 def _drafter_round_from(message: pb.DrafterRound) -> DrafterRound:
+    rows = len(message.chains) + len(message.resyncs) + len(message.refusals)
+    if rows > MAX_ANSWER_ROWS:
+        raise MalformedFrame("round", f"{rows} rows", f"at most {MAX_ANSWER_ROWS} rows")
     load = message.load
     return DrafterRound(
-        chains=tuple(
-            Chain(c.session, c.epoch, c.base_length, tuple(c.token_ids), tuple(c.confidences)) for c in message.chains
-        ),
+        chains=tuple(_chain_from(chain) for chain in message.chains),
         resyncs=tuple(ResyncRequest(r.session, r.epoch, r.have_length) for r in message.resyncs),
         refusals=tuple(Refusal(r.session, r.epoch) for r in message.refusals),
         load=Load(load.queued_rows, load.free_sessions, load.draft_time_us) if message.HasField("load") else None,
     )
+
+
+def _chain_from(message: pb.Chain) -> Chain:
+    """A chain that is too long stays too long, but no longer than it takes to see that."""
+    enough = MAX_CHAIN_TOKENS + 1
+    ids, confidences = message.token_ids[:enough], message.confidences[:enough]
+    return Chain(message.session, message.epoch, message.base_length, tuple(ids), tuple(confidences))
 
 
 def _hello_to(hello: Hello) -> pb.Hello:

@@ -12,6 +12,8 @@ PROTOCOL_VERSION = 1
 MAX_OPEN_TOKEN_IDS = 16384
 """Committed ids in one Open or Commit at most; longer prompts follow as commits."""
 MAX_CHAIN_TOKENS = 64
+MAX_ANSWER_ROWS = 16384
+"""Proposals and requests in one frame of a draft worker at most; honest ones stay far below."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ SHOWN_BY: Mapping[str, tuple[str, ...]] = {
     "forgetting": ("quarantines", "malformed_rows"),
     "garbage": ("quarantines", "malformed_frame"),
     "truncated": ("quarantines", "malformed_frame"),
+    "avalanche": ("quarantines", "malformed_frame"),
     "flooding": ("quarantines", "flood"),
     "refusing": ("refusals",),
     "hanging up": ("failovers",),

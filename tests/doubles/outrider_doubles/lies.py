@@ -80,6 +80,12 @@ def oversized(heard: VerifierRound, honest: DrafterRound) -> Iterable[Saying]:
     return (b"\x00" * (32 << 20),)
 
 
+def avalanche(heard: VerifierRound, honest: DrafterRound) -> Iterable[Saying]:
+    """One frame within the message limit, with a million rows."""
+    rows = b"\x0a\x00" * (1 << 20)
+    return (b"\x12\x80\x80\x80\x01" + rows,)
+
+
 def truncated(heard: VerifierRound, honest: DrafterRound) -> Iterable[Saying]:
     """A frame whose end is missing."""
     return (b"\x12\x20\x0a\x1e\x08\x01",)
