@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from outrider_draft.compiled import address_of
 from outrider_draft.config import LookupBounds
 from outrider_draft.ngram_lookup import Row
 from outrider_draft.proposer import IdArray
@@ -50,14 +50,9 @@ class NgramIndex:
             slots = slots_for(len(token_ids))
             self._tables = np.zeros((self._bounds.longest - self._bounds.shortest + 1, slots), np.int32)
             self._indexed = 0
-            tables_address = _address(self._tables)
-        self.row = Row(_address(token_ids), tables_address, self._indexed, len(token_ids), slots)
+            tables_address = address_of(self._tables)
+        self.row = Row(address_of(token_ids), tables_address, self._indexed, len(token_ids), slots)
 
     def note_indexed(self) -> None:
         """The tables know all ids now."""
         self._indexed = self.row.length
-
-
-def _address(array: NDArray[np.int32]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

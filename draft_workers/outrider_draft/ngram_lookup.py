@@ -3,22 +3,18 @@
 Per session there is an open-addressing table for every run length n within the bounds. A slot holds where the first
 occurrence of a run ends (the number of ids up to and including its last one), or FREE. Runs are compared by their
 ids, so that two runs of equal hash are told apart. Adding an id and looking up the last run both take time in the
-longest run only, never in the length of the session.
-
-Sessions are ragged and live in separate arrays, which compiled code cannot be handed as a list; a batch therefore
-carries addresses. The caller keeps every array alive and in place during a call.
+longest run only, never in the length of the session. A batch carries addresses; see `compiled`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
-from numba import carray, njit, types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from numba import carray
 from numpy.typing import NDArray
+
+from outrider_draft.compiled import compiled, mix, pointer
 
 FREE = 0
 """Value of an unused slot: no run ends before the first id."""
@@ -43,37 +39,8 @@ Rows = NDArray[np.int64]
 """A batch: [batch, 5] int64, columns as in `Row`."""
 _IDS, _TABLES, _INDEXED, _LENGTH, _SLOTS = range(5)
 
-_F = TypeVar("_F", bound=Callable[..., object])
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-_HALF = np.uint64(32)
 
-
-def _compiled(function: _F) -> _F:
-    """Compile on first use, and keep the result for the next process where there is a place to keep it."""
-    try:
-        compiled: _F = njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # a read-only installation and no home folder: compile in every process
-        compiled = njit(nogil=True)(function)
-    return compiled
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _pointer(_typing_context: Any, _address: Any) -> Any:
-    """An address as a pointer to int32, for compiled code."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], cgutils.int32_t.as_pointer())
-
-    return types.CPointer(types.int32)(types.int64), generate
-
-
-@_compiled
-def _mix(state: np.uint64, token: np.int32) -> np.uint64:
-    mixed = (state ^ np.uint64(token)) * _MULTIPLIER
-    return np.uint64(mixed ^ (mixed >> _HALF))
-
-
-@_compiled
+@compiled
 def _find(ids: NDArray[np.int32], end: int, n: int, table: NDArray[np.int32], state: np.uint64) -> np.int64:
     """Slot of the run of n ids that ends at `end`: the one that holds an equal run, else a free one."""
     mask = np.uint64(table.shape[0] - 1)
@@ -90,7 +57,7 @@ def _find(ids: NDArray[np.int32], end: int, n: int, table: NDArray[np.int32], st
         slot = (slot + np.uint64(1)) & mask
 
 
-@_compiled
+@compiled
 def index_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> None:
     """Enter all runs that end after the first `indexed` ids into their tables.
 
@@ -101,12 +68,12 @@ def index_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> Non
         seed: start of every hash. Secret, so that nobody can choose ids that collide.
     """
     for row in rows:
-        ids = carray(_pointer(row[_IDS]), (row[_LENGTH],))
-        tables = carray(_pointer(row[_TABLES]), (longest - shortest + 1, row[_SLOTS]))
+        ids = carray(pointer(row[_IDS]), (row[_LENGTH],))
+        tables = carray(pointer(row[_TABLES]), (longest - shortest + 1, row[_SLOTS]))
         for end in range(row[_INDEXED] + 1, row[_LENGTH] + 1):
             state = seed
             for n in range(1, min(longest, end) + 1):
-                state = _mix(state, ids[end - n])
+                state = mix(state, ids[end - n])
                 if n >= shortest:
                     table = tables[n - shortest]
                     slot = _find(ids, end, n, table, state)
@@ -114,7 +81,7 @@ def index_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> Non
                         table[slot] = end
 
 
-@_compiled
+@compiled
 def look_up_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> NDArray[np.int64]:
     """Where the first occurrence of the longest known last run ends.
 
@@ -131,11 +98,11 @@ def look_up_batch(rows: Rows, shortest: int, longest: int, seed: np.uint64) -> N
     ends = np.full(rows.shape[0], FREE, np.int64)
     for index, row in enumerate(rows):
         length = row[_LENGTH]
-        ids = carray(_pointer(row[_IDS]), (length,))
-        tables = carray(_pointer(row[_TABLES]), (longest - shortest + 1, row[_SLOTS]))
+        ids = carray(pointer(row[_IDS]), (length,))
+        tables = carray(pointer(row[_TABLES]), (longest - shortest + 1, row[_SLOTS]))
         state = seed
         for n in range(1, min(longest, length) + 1):
-            state = _mix(state, ids[length - n])
+            state = mix(state, ids[length - n])
             if n >= shortest:
                 end = tables[n - shortest][_find(ids, length, n, tables[n - shortest], state)]
                 if end == FREE or end == length:  # unknown, or only known as the last run itself

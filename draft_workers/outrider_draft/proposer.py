@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,3 +95,26 @@ class Proposer(Protocol):
 
         Pure, and called from other threads too.
         """
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusFacts:
+    """How much a proposer remembers of ended sessions."""
+
+    documents: int
+    token_ids: int
+    held_bytes: int
+    """In use, or reserved."""
+    evicted_documents: int
+    """Those that made room for newer ones, so far."""
+
+
+@runtime_checkable
+class RemembersOutputs(Protocol):
+    """A proposer that learns from sessions that ended."""
+
+    def corpus_facts(self) -> CorpusFacts:
+        """How much it remembers. Called from other threads too."""
+
+    def clear_corpus(self) -> None:
+        """Forget all of it. Called from the proposer's thread."""
