@@ -1,4 +1,4 @@
-"""A draft worker in a process of its own, without Ray: `python -m outrider_draft`."""
+"""A draft worker in a process of its own, without Ray: `python -m outrider_draft`. SIGUSR1 clears its corpus."""
 
 from __future__ import annotations
 
@@ -48,6 +48,14 @@ async def _serve(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told_to_end.set)
     worker = _make_worker(arguments)
+    clearing: set[asyncio.Task[bool]] = set()
+
+    def clear() -> None:
+        task = asyncio.create_task(worker.clear_corpus(), name="outrider-draft-clear")
+        clearing.add(task)
+        task.add_done_callback(clearing.discard)
+
+    loop.add_signal_handler(signal.SIGUSR1, clear)
     address = await worker.start()
     print(json.dumps({"address": address, "incarnation": worker.incarnation, "pid": os.getpid()}), flush=True)
     await told_to_end.wait()

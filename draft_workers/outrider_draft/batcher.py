@@ -1,16 +1,18 @@
 """Gathers what concurrent verifiers want into one call of the proposer at a time.
 
 While nothing runs, a wish is computed at once; what arrives during a computation makes the next batch. The proposer
-lives on a thread of its own, so that links are served while it computes.
+lives on a thread of its own, so that links are served while it computes. Where its calls may take only so long, wishes
+are answered empty once it takes longer, until it has returned.
 """
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from outrider_draft.changes import Changes, Ending, Wish
+from outrider_draft.drafting_thread import DraftingThread
 from outrider_draft.guarded_proposer import GuardedProposer
 from outrider_draft.metrics import DraftMetrics, DropReason
 from outrider_draft.proposer import Context, ProposedTokens, SessionFacts
@@ -22,6 +24,18 @@ Answers = asyncio.Future[list[Chain]]
 
 _MAX_PENDING = 16384
 """Rows that may wait for the proposer before links are read no further."""
+
+
+HANGING_S = 30.0
+"""A call that was given up so long ago will not return: the worker is to be replaced."""
+
+
+class Overdue(Exception):
+    """A call of the proposer took longer than it may."""
+
+
+class ProposerHangs(Exception):
+    """A call of the proposer does not return."""
 
 
 @dataclass(slots=True)
@@ -74,10 +88,15 @@ class Batcher:
         proposer: called on the drafting thread only.
         clock: monotonic time.
         metrics: counters.
+        patience_s: what a call of the proposer may take, in seconds; None waits for it.
     """
 
-    def __init__(self, proposer: GuardedProposer, clock: Clock, metrics: DraftMetrics) -> None:
+    def __init__(
+        self, proposer: GuardedProposer, clock: Clock, metrics: DraftMetrics, patience_s: float | None = None
+    ) -> None:
         self._proposer = proposer
+        self._patience_s = patience_s
+        self._overdue_since_s: float | None = None
         self._clock = clock
         self._metrics = metrics
         self._pending = _Job()
@@ -85,7 +104,7 @@ class Batcher:
         self._arrived = asyncio.Event()
         self._has_room = asyncio.Event()
         self._has_room.set()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="outrider-draft")
+        self._thread = DraftingThread()
         self._task: asyncio.Task[None] | None = None
         self.draft_time_s = 0.0
         """Time of the last batch of proposals, in seconds."""
@@ -101,7 +120,14 @@ class Batcher:
         self._task = asyncio.create_task(self._run(), name="outrider-draft-batcher")
 
     def check(self) -> None:
-        """Raise what ended the batcher, if anything did. A failing proposer does not."""
+        """Raise what ended the batcher, if anything did. A failing proposer does not; one that never returns does.
+
+        Raises:
+            ProposerHangs: a call was given up long ago and has not returned yet.
+        """
+        since_s = self._overdue_since_s
+        if since_s is not None and self._clock.now_s() - since_s >= HANGING_S:
+            raise ProposerHangs(f"the proposer has not returned for {HANGING_S:g} s")
         if self._task is not None and self._task.done() and not self._task.cancelled():
             self._task.result()
 
@@ -113,6 +139,10 @@ class Batcher:
         for ask in self._pending.asks.values():
             ask.frame.answers.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def call(self, function: Callable[[], None]) -> None:
+        """Call a function on the proposer's thread, between two jobs. Raises what it raises."""
+        await asyncio.get_running_loop().run_in_executor(self._thread, function)
 
     async def room(self) -> None:
         """Return when more may be submitted."""
@@ -141,6 +171,8 @@ class Batcher:
             handle = wish.request.context.handle
             self._overtake(handle)
             self._pending.asks[handle] = _Ask(wish, frame)
+        if self._overdue_since_s is not None:
+            self._give_up(self._pending)
         return frame.answers
 
     def _overtake(self, handle: int) -> None:
@@ -157,10 +189,33 @@ class Batcher:
             job, self._pending = self._pending, _Job()
             self._has_room.set()
             self._running_asks = len(job.asks)
-            answers = await loop.run_in_executor(self._thread, self._work, job)
+            work = loop.run_in_executor(self._thread, self._work, job)
+            answers = await work if await self._is_in_time(work) else await self._await_overdue(work, job)
             self._running_asks = 0
             for answer in answers:
                 answer.ask.frame.settle(answer.chain)
+
+    async def _is_in_time(self, work: asyncio.Future[list[_Answer]]) -> bool:
+        if self._patience_s is not None:
+            await asyncio.wait([work], timeout=self._patience_s)
+        return self._patience_s is None or work.done()
+
+    async def _await_overdue(self, work: asyncio.Future[list[_Answer]], job: _Job) -> list[_Answer]:
+        """Answer with nothing until the proposer has returned; what it then says comes too late."""
+        self._overdue_since_s = self._clock.now_s()
+        self._proposer.note(Overdue(f"a call took more than {self._patience_s:g} s"))
+        self._give_up(job)
+        self._give_up(self._pending)
+        await work
+        self._overdue_since_s = None
+        return []
+
+    def _give_up(self, job: _Job) -> None:
+        """Answer all wishes of a job with nothing."""
+        asks, job.asks = job.asks, {}
+        self._metrics.drop(DropReason.LATE, len(asks))
+        for ask in asks.values():
+            ask.frame.settle(_chain(ask.wish, ProposedTokens()))
 
     def _work(self, job: _Job) -> list[_Answer]:
         """Do a job. Runs on the drafting thread."""

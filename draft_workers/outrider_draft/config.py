@@ -5,7 +5,7 @@ A pool is a number of equal draft workers. Its `method` names the proposer; `met
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, model_validator
 
@@ -36,6 +36,16 @@ class PoolSettings(Settings):
     """Proposed tokens per round at most; None leaves it to the verifier."""
     num_cpus: float = Field(default=0.0, ge=0)
     """CPUs that each worker reserves in Ray; 0 schedules it anywhere."""
+
+    @property
+    def patience_s(self) -> float | None:
+        """Seconds that a call of the proposer may take before its wishes are answered empty; None waits for it."""
+        return None
+
+    @property
+    def resident_limit_bytes(self) -> int | None:
+        """Memory of the worker's process beyond which it is to be replaced; None sets no limit."""
+        return None
 
 
 class LookupBounds(NamedTuple):
@@ -70,3 +80,51 @@ class NgramPoolSettings(PoolSettings):
         if shortest > longest:
             raise ValueError(f"prompt_lookup_min {shortest} exceeds prompt_lookup_max {longest}")
         return self
+
+
+class SuffixPoolSettings(PoolSettings):
+    """SuffixDecoding: what followed the last ids before, here or in finished outputs. Keys and defaults are vLLM's."""
+
+    method: Literal["suffix"] = "suffix"
+    """Name of the proposer."""
+    suffix_decoding_max_tree_depth: int = Field(default=24, ge=1, le=256)
+    """Matched run and proposal together, in ids, at most."""
+    suffix_decoding_max_cached_requests: int = Field(default=10_000, ge=0, le=1 << 24)
+    """Finished outputs to remember, first in, first out; 0 remembers none."""
+    suffix_decoding_max_spec_factor: float = Field(default=1.0, ge=0, le=1000)
+    """Proposed ids for each matched one at most."""
+    suffix_decoding_min_token_prob: float = Field(default=0.1, ge=0, le=1)
+    """Least estimated probability that a proposed id and all before it are right."""
+    suffix_decoding_corpus_tokens: int | None = Field(default=None, ge=0)
+    """Ids of finished outputs to remember; None leaves that to max_corpus_bytes, 0 remembers none."""
+    max_corpus_bytes: ByteSize = Field(default=256 << 20, ge=1 << 17)
+    """Memory for finished outputs, besides max_memory_bytes; as much again for what corpus_files hold."""
+    share_corpus: bool = False
+    """Whether finished outputs of one tenant help others; they can be told from timing then."""
+    corpus_files: tuple[str, ...] = ()
+    """Documents that every tenant may see, read at the start: .jsonl or .txt; see docs/proposers.md."""
+
+
+class CustomClassPoolSettings(PoolSettings):
+    """A proposer that users write; see docs/proposers.md."""
+
+    method: Literal["custom_class"] = "custom_class"
+    """Name of the proposer."""
+    model: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$", max_length=500)]
+    """Path of the class, `package.module.Class`; it must be importable where the workers run."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Handed to the class as they are."""
+    call_timeout_ms: int = Field(default=250, ge=1, le=60_000)
+    """A call that takes longer is answered with empty proposals; the next one waits until it has returned."""
+    max_resident_bytes: ByteSize | None = Field(default=None, ge=1 << 26)
+    """Memory of the worker's process beyond which it is replaced; None sets no limit."""
+
+    @property
+    def patience_s(self) -> float | None:
+        """Seconds that a call may take before its wishes are answered empty."""
+        return self.call_timeout_ms / 1e3
+
+    @property
+    def resident_limit_bytes(self) -> int | None:
+        """Memory of the worker's process beyond which it is to be replaced."""
+        return self.max_resident_bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -12,6 +13,11 @@ from outrider_draft.proposer import Context, ProposalRequest, ProposedTokens, Pr
 
 _logger = logging.getLogger(__name__)
 _NOTHING = ProposedTokens()
+_CONTAINED = (Exception, SystemExit)
+"""What a proposer may raise: code of users may well call `sys.exit`."""
+_FAULT_CHARACTERS = 200
+_MOST_KINDS = 32
+"""Kinds of errors that are counted apart: code of users may make up classes, and each would be a time series."""
 _Row = TypeVar("_Row")
 
 
@@ -37,6 +43,13 @@ class GuardedProposer:
         self._metrics = metrics
         self._broken: set[int] = set()
         self._seen_kinds: set[str] = set()
+        self._failures = 0
+        self._last_failure = ""
+
+    @property
+    def fault(self) -> str:
+        """The last error and how many there were, in words; empty if there was none. Read from any thread."""
+        return f"{self._last_failure} (errors so far: {self._failures})" if self._failures else ""
 
     def open(self, sessions: Sequence[SessionFacts]) -> None:
         """Begin sessions."""
@@ -57,9 +70,9 @@ class GuardedProposer:
         for ending in endings:
             try:
                 self._proposer.close(ending.handle, ending.outcome)
-            except Exception as error:
+            except _CONTAINED as error:
                 if ending.handle not in self._broken:  # one that never opened well may well not close either
-                    self._note(error)
+                    self.note(error)
             self._broken.discard(ending.handle)
 
     def _tell(
@@ -70,8 +83,8 @@ class GuardedProposer:
             return
         try:
             call(rows)
-        except Exception as error:
-            self._note(error)
+        except _CONTAINED as error:
+            self.note(error)
             if len(rows) == 1:
                 self._broken.add(handle_of(rows[0]))
                 return
@@ -86,8 +99,8 @@ class GuardedProposer:
             if len(answers) != len(batch):
                 raise MalformedAnswer(f"{len(answers)} proposals for {len(batch)} requests")
             return [self._checked(request, answer) for request, answer in zip(batch, answers, strict=True)]
-        except Exception as error:
-            self._note(error)
+        except _CONTAINED as error:
+            self.note(error)
             if len(batch) == 1:
                 return [_NOTHING]
             return [self._ask([request])[0] for request in batch]
@@ -96,14 +109,18 @@ class GuardedProposer:
         ids, confidences = answer.token_ids, answer.confidences
         if len(ids) > request.depth:
             raise MalformedAnswer(f"{len(ids)} ids proposed, {request.depth} wanted")
+        ids, confidences = tuple(map(operator.index, ids)), tuple(map(float, confidences))
         if ids and not 0 <= min(ids) <= max(ids) < self._vocab_size:
             raise MalformedAnswer(f"an id outside [0, {self._vocab_size})")
         if confidences and (len(confidences) != len(ids) or not all(0 <= value <= 1 for value in confidences)):
             raise MalformedAnswer("confidences must be in [0, 1], one per id")
-        return answer
+        return ProposedTokens(ids, confidences)
 
-    def _note(self, error: Exception) -> None:
-        kind = type(error).__name__
+    def note(self, error: BaseException) -> None:
+        """Count a failure, and log the first of its kind."""
+        kind = type(error).__name__ if len(self._seen_kinds) < _MOST_KINDS else "other"
+        self._failures += 1
+        self._last_failure = f"{type(error).__name__}: {error}"[:_FAULT_CHARACTERS]
         self._metrics.proposer_failed(kind)
         if kind not in self._seen_kinds:
             self._seen_kinds.add(kind)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from outrider_runtime.errors import InvalidRequest, Mismatch
 from outrider_wire.drafting import PROTOCOL_VERSION, Hello
@@ -16,6 +17,8 @@ class WorkerIdentity:
 
     tokenizer_fingerprint: str
     vocab_size: int
+    encode: Callable[[Iterable[str]], Iterable[Sequence[int]]] | None = field(default=None, compare=False)
+    """Turns texts into ids; None where the tokenizer is not at hand."""
 
 
 def check_verifier(theirs: Hello, ours: Hello) -> None:

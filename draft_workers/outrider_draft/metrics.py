@@ -11,6 +11,8 @@ from enum import Enum
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from outrider_draft.proposer import CorpusFacts
+
 _DRAFT_BUCKETS_S = (0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0)
 _ROW_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
@@ -19,7 +21,7 @@ class DropReason(Enum):
     """Why something a verifier sent had no effect."""
 
     LATE = "late"
-    """The deadline of a wish passed before it was computed."""
+    """The deadline of a wish passed before it was computed, or computing it took longer than it may."""
     STALE = "stale"
     """It belongs to an earlier epoch."""
     OVERTAKEN = "overtaken"
@@ -50,6 +52,7 @@ class DraftMetrics:
         self.expired_leases = counter("expired_leases", "Sessions freed because nothing was heard of them.").labels(
             pool
         )
+        self.corpus_cleared = counter("corpus_cleared", "Times that the corpus was cleared.").labels(pool)
         self.draft_s = histogram("seconds", "Computing one batch of proposals.", _DRAFT_BUCKETS_S)
         self.batch_rows = histogram("batch_rows", "Wishes in one batch.", _ROW_BUCKETS)
         self._dropped = counter("dropped", "Frames, rows and wishes without effect, by reason.", "reason")
@@ -70,6 +73,13 @@ class DraftMetrics:
         self.proposals.inc(len(token_counts))
         self.proposed_tokens.inc(sum(token_counts))
         self.empty_proposals.inc(sum(count == 0 for count in token_counts))
+
+    def watch_corpus(self, facts: Callable[[], CorpusFacts]) -> None:
+        """Export how much a proposer remembers of ended sessions."""
+        self.watch("corpus_documents", "Documents remembered.", lambda: facts().documents)
+        self.watch("corpus_tokens", "Ids remembered.", lambda: facts().token_ids)
+        self.watch("corpus_bytes", "Memory of what is remembered, with what is reserved.", lambda: facts().held_bytes)
+        self.watch("corpus_evictions", "Documents forgotten for newer ones so far.", lambda: facts().evicted_documents)
 
     def watch(self, name: str, text: str, read: Callable[[], float]) -> None:
         """Export a gauge that is read whenever metrics are collected."""

@@ -17,7 +17,7 @@ from outrider_draft.suffix_rules import LEVELS
 from outrider_draft.suffix_text import BYTES_PER_ID, SEPARATOR, Row, append, room_in
 
 DOCUMENT_BYTES = 320
-"""Memory that is reckoned for each document besides its ids: its entry, and that of an owner of whom there is no other."""
+"""Memory that is reckoned for each document besides its ids: its entry, and that of an owner who has no other."""
 _PENDING_BYTES_PER_ID = 4
 _FEWEST_IDS = 1 << 10
 _MAX_PENDING_IDS = 1 << 16
@@ -44,6 +44,11 @@ def fit_corpus(max_bytes: int, max_documents: int, max_token_ids: int | None = N
     fitting = (max_bytes - documents * DOCUMENT_BYTES) // (BYTES_PER_ID + _PENDING_BYTES_PER_ID)
     token_ids = fitting if max_token_ids is None else min(fitting, max_token_ids + documents)
     return CorpusSize(max(_FEWEST_IDS, token_ids), documents)
+
+
+def size_for(token_ids: int, documents: int) -> CorpusSize:
+    """The corpus that just holds so many ids in so many documents."""
+    return CorpusSize(max(_FEWEST_IDS, token_ids + documents + LEVELS[-1]), documents)
 
 
 class _Document(NamedTuple):
@@ -110,13 +115,13 @@ class SuffixCorpus:
         return owner in self._documents_of or any(pending.owner == owner for pending in self._pending)
 
     def add(self, token_ids: IdArray, owner: int) -> None:
-        """Take in a finished output, or its end if it is longer than half the corpus. Some of it enters later."""
-        half = self._size.token_ids // 2
-        ended = np.append(token_ids[max(0, len(token_ids) - half) :], np.int32(SEPARATOR)).astype(np.int32)
+        """Take in a finished output, or its end if it is longer than the corpus. Some of it enters later."""
+        most = room_in(self._size.token_ids) - 1
+        ended = np.append(token_ids[max(0, len(token_ids) - most) :], np.int32(SEPARATOR)).astype(np.int32)
         self._pending.append(_Pending(ended, owner, is_begun=False))
         self._pending_ids += len(ended)
         self.work()
-        while self._pending_ids > min(_MAX_PENDING_IDS, half):
+        while self._pending_ids > min(_MAX_PENDING_IDS, most // 2):
             self.work()
 
     def work(self) -> None:

@@ -5,7 +5,7 @@ The rules are in `suffix_rules`, the search in `suffix_search`, `suffix_referenc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from outrider_draft.compiled import address_of
 from outrider_draft.proposer import Context, CorpusFacts, IdArray, ProposalRequest, ProposedTokens, SessionFacts
-from outrider_draft.suffix_corpus import CorpusSize, SuffixCorpus
+from outrider_draft.suffix_corpus import CorpusSize, SuffixCorpus, size_for
 from outrider_draft.suffix_index import SuffixIndex, index_bytes
 from outrider_draft.suffix_rules import SuffixRules
 from outrider_draft.suffix_search import Query, search_batch
@@ -24,6 +24,22 @@ _EVERYBODY = ""
 _FEWEST_OWNERS = 1024
 _NOBODY = 0
 """Owner of no document."""
+
+
+def _no_documents() -> Sequence[IdArray]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembering:
+    """What sessions may learn from besides themselves."""
+
+    size: CorpusSize | None = None
+    """Finished outputs to remember; None remembers none."""
+    share_tenants: bool = False
+    """Whether outputs of one tenant help others."""
+    documents: Callable[[], Sequence[IdArray]] = _no_documents
+    """Reads what everybody may learn from, each [n] int32. Called once, before the first proposal; may raise."""
 
 
 @dataclass(slots=True)
@@ -38,19 +54,16 @@ class SuffixProposer:
 
     Args:
         rules: how far a proposal may go.
-        corpus_size: finished outputs to remember; None remembers none.
+        remembering: what sessions may learn from besides themselves.
         hash_seed: any 64 bits that clients cannot guess.
-        share_tenants: whether outputs of one tenant help others.
     """
 
-    def __init__(
-        self, rules: SuffixRules, corpus_size: CorpusSize | None, hash_seed: int, share_tenants: bool = False
-    ) -> None:
+    def __init__(self, rules: SuffixRules, remembering: Remembering, hash_seed: int) -> None:
         self._rules = rules
         self._seed = np.uint64(hash_seed)
-        self._share_tenants = share_tenants
+        self._remembering = remembering
         self._sessions: dict[int, _Session] = {}
-        self._corpus = None if corpus_size is None else SuffixCorpus(corpus_size, self._seed)
+        self._corpus = None if remembering.size is None else SuffixCorpus(remembering.size, self._seed)
         self._preloaded: SuffixCorpus | None = None
         self._owners: dict[str, int] = {}
         self._last_owner = _NOBODY
@@ -65,14 +78,13 @@ class SuffixProposer:
         """What sessions may learn from besides themselves."""
         return [corpus for corpus in (self._corpus, self._preloaded) if corpus is not None]
 
-    def preload(self, documents: Sequence[IdArray]) -> None:
-        """Remember documents that every tenant may see, besides finished outputs and never evicted.
-
-        Args:
-            documents: ids, each [n] int32; takes the place of what was preloaded before.
-        """
-        token_ids = 2 * max((len(ids) for ids in documents), default=0) + sum(len(ids) + 1 for ids in documents)
-        corpus = SuffixCorpus(CorpusSize(token_ids + 64, len(documents) + 1), self._seed, is_owned=False)
+    def _preload(self) -> None:
+        """Remember documents that every tenant may see, besides finished outputs and never evicted."""
+        documents = self._remembering.documents()
+        if not documents:
+            return
+        size = size_for(sum(map(len, documents)), len(documents))
+        corpus = SuffixCorpus(size, self._seed, is_owned=False)
         for ids in documents:
             corpus.add(ids, _NOBODY)
         corpus.settle()
@@ -96,10 +108,13 @@ class SuffixProposer:
         )
 
     def warm_up(self) -> None:
-        """Compile, or load what an earlier process compiled."""
-        size = CorpusSize(1 << 10, 8)
-        other = SuffixProposer(self._rules, size, 1)
-        other.preload([np.array([1, 2], np.int32)])
+        """Read documents; compile, or load what an earlier process compiled.
+
+        Raises:
+            InvalidConfig: documents cannot be read.
+        """
+        self._preload()
+        other = SuffixProposer(self._rules, Remembering(CorpusSize(1 << 10, 8)), 1)
         other.open([SessionFacts(1, 1, 1, 0, 0.0, 0, 1.0, "")])
         context = Context(1, np.array([1, 1], np.int32))
         other.commit([context])
@@ -155,7 +170,7 @@ class SuffixProposer:
         return Query(address_of(ids), len(ids), owner, request.depth)
 
     def _tenant(self, tenant: str) -> str:
-        return _EVERYBODY if self._share_tenants else tenant
+        return _EVERYBODY if self._remembering.share_tenants else tenant
 
     def _owner(self, tenant: str) -> int:
         """The number of a tenant; never that of another one, also of one whose outputs are all forgotten."""

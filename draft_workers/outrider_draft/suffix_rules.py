@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 LEVELS = (1, 2, 4, 8)
-"""Lengths of the runs that are indexed. A run of another length is looked for where the next shorter one of these is."""
+"""Lengths of runs that are indexed. A run of another length is looked for where the next shorter one of these is."""
 COUNTED = 64
 """Occurrences of a run that are counted at most, newest first: the estimate of a frequent run needs no more."""
 WALKED = 128

@@ -87,7 +87,7 @@ class _Search(NamedTuple):
 class _Found(NamedTuple):
     """The best draft so far: how many ids, and the sum of their estimates."""
 
-    count: int
+    length: int
     score: float
 
 
@@ -118,7 +118,7 @@ def search_batch(queries: Queries, own: Rows, shared: Rows, rules: SuffixRules, 
         found = _search_text(open_text(own[index]), search, _Found(0, 0.0))
         for other in range(shared.shape[0]):
             found = _search_text(open_text(shared[other]), search, found)
-        drafts.counts[index] = found.count
+        drafts.counts[index] = found.length
     return drafts
 
 
@@ -158,7 +158,7 @@ def _search_text(text: Text, search: _Search, found: _Found) -> _Found:
 @compiled
 def _walk(text: Text, search: _Search, level: int, longest: int) -> int:
     """Note where the last ids of the context occur, by the chain of one level. Returns how many places there are."""
-    state = mix(search.seed, search.owner) if text.owners.shape[0] > 0 else search.seed
+    state = mix(search.seed, np.int32(search.owner)) if text.owners.shape[0] > 0 else search.seed
     for back in range(LEVELS[level]):
         state = mix(state, search.context[search.context.shape[0] - 1 - back])
     entry = text.tables[level, slot_of(state, text.tables.shape[1])]

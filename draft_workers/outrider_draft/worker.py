@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
@@ -15,7 +17,8 @@ from outrider_draft.guarded_proposer import GuardedProposer
 from outrider_draft.identity import WorkerIdentity
 from outrider_draft.methods import make_proposer
 from outrider_draft.metrics import DraftMetrics
-from outrider_draft.proposer import Proposer
+from outrider_draft.proposer import Proposer, RemembersOutputs
+from outrider_draft.resident_memory import resident_bytes
 from outrider_draft.servicer import DraftDesk, DraftServicer
 from outrider_draft.session_rules import SessionRules
 from outrider_draft.session_store import SessionStore
@@ -25,11 +28,16 @@ from outrider_wire.drafting import PROTOCOL_VERSION, Hello
 from outrider_wire.registry import DraftMember
 from outrider_wire.server import StartedServer, start_server
 
+_logger = logging.getLogger(__name__)
 _SWITCH_INTERVAL_S = 0.0005
 """How long the loop's thread may keep the drafting thread from going on, and the other way round."""
 _DRAIN_PERIOD_S = 0.05
 _HANG_UP_GRACE_S = 0.5
 """For what still waits on the streams when they are ended."""
+
+
+class WorkerOvergrown(Exception):
+    """The worker's process takes more memory than it may."""
 
 
 def _new_incarnation() -> str:
@@ -48,6 +56,8 @@ class WorkerTools:
     """None makes the one that the pool's method names."""
     sweep_period_s: float = 0.5
     """How often leases are looked at."""
+    resident_bytes: Callable[[], int] = resident_bytes
+    """Memory of the process."""
 
 
 class DraftWorker:
@@ -79,14 +89,18 @@ class DraftWorker:
         self._store = store = SessionStore(pool, proposer.state_bytes, tools.clock)
         rules = SessionRules(store, pool, identity.vocab_size, tools.clock, metrics)
         guarded = GuardedProposer(proposer, identity.vocab_size, metrics)
-        batcher = Batcher(guarded, tools.clock, metrics)
+        self._guarded = guarded
+        batcher = Batcher(guarded, tools.clock, metrics, pool.patience_s)
         self._desk = DraftDesk(self._introduce(identity), store, rules, batcher, metrics)
         self._servicer = DraftServicer(self._desk)
         self._server: StartedServer | None = None
         self._sweeper: asyncio.Task[None] | None = None
         metrics.watch("sessions", "Sessions held.", lambda: len(store))
         metrics.watch("session_bytes", "Memory of all sessions, at most.", lambda: store.held_bytes)
+        metrics.watch("resident_bytes", "Memory of the worker's process.", tools.resident_bytes)
         metrics.watch("verifiers", "Verifiers connected.", lambda: self._servicer.link_count)
+        if isinstance(proposer, RemembersOutputs):
+            metrics.watch_corpus(proposer.corpus_facts)
 
     @property
     def incarnation(self) -> str:
@@ -114,11 +128,34 @@ class DraftWorker:
 
     def status(self) -> DraftMember:
         """What the registry should say of the worker."""
-        return DraftMember(self._pool.name, self._pool.method, len(self._store), self._pool.max_sessions)
+        return DraftMember(
+            pool=self._pool.name,
+            method=self._pool.method,
+            sessions=len(self._store),
+            max_sessions=self._pool.max_sessions,
+            fault=self._guarded.fault,
+        )
+
+    async def clear_corpus(self) -> bool:
+        """Forget what ended sessions and files taught the proposer. False if it remembers nothing of that kind."""
+        if not isinstance(self._proposer, RemembersOutputs):
+            return False
+        await self._desk.batcher.call(self._proposer.clear_corpus)
+        self._desk.metrics.corpus_cleared.inc()
+        _logger.info("pool %s: the corpus is cleared", self._pool.name)
+        return True
 
     def check(self) -> None:
-        """Raise what broke the worker, if anything did. Neither a verifier nor a failing proposer can."""
+        """Raise what broke the worker, if anything did. Neither a verifier nor a failing proposer can.
+
+        Raises:
+            ProposerHangs: a call of the proposer does not return.
+            WorkerOvergrown: the process takes more memory than the pool allows.
+        """
         self._desk.batcher.check()
+        limit, held = self._pool.resident_limit_bytes, self._tools.resident_bytes()
+        if limit is not None and held > limit:
+            raise WorkerOvergrown(f"pool {self._pool.name}: {held} bytes resident, max_resident_bytes is {limit}")
         if self._sweeper is not None and self._sweeper.done() and not self._sweeper.cancelled():
             self._sweeper.result()
 

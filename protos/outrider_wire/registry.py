@@ -30,6 +30,8 @@ class DraftMember:
     method: str
     sessions: int
     max_sessions: int
+    fault: str = ""
+    """The last error of its proposer and how many there were, in words; empty if there was none."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,12 +80,16 @@ def snapshot_from(members: Iterable[pb.Member]) -> Snapshot:
 
 def _draft_to(draft: DraftMember) -> pb.DraftMember:
     return pb.DraftMember(
-        pool=draft.pool, method=draft.method, sessions=draft.sessions, max_sessions=draft.max_sessions
+        pool=draft.pool,
+        method=draft.method,
+        sessions=draft.sessions,
+        max_sessions=draft.max_sessions,
+        fault=draft.fault,
     )
 
 
 def _draft_from(message: pb.DraftMember) -> DraftMember:
-    return DraftMember(message.pool, message.method, message.sessions, message.max_sessions)
+    return DraftMember(message.pool, message.method, message.sessions, message.max_sessions, message.fault)
 
 
 def _target_to(target: TargetMember) -> pb.TargetMember:

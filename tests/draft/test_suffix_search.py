@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from outrider_draft.proposer import Context, ProposalRequest, ProposedTokens, SessionFacts
 from outrider_draft.suffix_corpus import CorpusSize
-from outrider_draft.suffix_proposer import SuffixProposer
+from outrider_draft.suffix_proposer import Remembering, SuffixProposer
 from outrider_draft.suffix_reference import Text, propose_by_suffix
 from outrider_draft.suffix_rules import SuffixRules
 from outrider_wire.drafting import CloseOutcome
@@ -51,7 +51,7 @@ def expected(ids: list[int], outputs: list[list[int]], rules: SuffixRules, depth
 def test_proposals_equal_the_reference_however_ids_arrive(
     rules: SuffixRules, outputs: list[list[int]], sessions: list[list[list[int]]], depth: int, seed: int
 ) -> None:
-    proposer = SuffixProposer(rules, SIZE, seed)
+    proposer = SuffixProposer(rules, Remembering(SIZE), seed)
     for output in outputs:
         finish(proposer, output)
     proposer.open([facts(handle) for handle in range(len(sessions))])
@@ -73,7 +73,7 @@ def test_frequent_runs_equal_the_reference_beyond_what_is_counted(
     generator = np.random.default_rng(seed)
     outputs = [generator.integers(0, vocab, 200).tolist() for _ in range(3)]
     ids = generator.integers(0, vocab, 400).tolist()
-    proposer = SuffixProposer(rules, SIZE, seed)
+    proposer = SuffixProposer(rules, Remembering(SIZE), seed)
     for output in outputs:
         finish(proposer, output)
     proposer.open([facts(1)])
@@ -81,17 +81,19 @@ def test_frequent_runs_equal_the_reference_beyond_what_is_counted(
     assert list(proposer.propose([ProposalRequest(context(1, ids), depth)])) == [expected(ids, outputs, rules, depth)]
 
 
-def test_the_oldest_outputs_are_forgotten_whole_and_the_others_found_as_if_alone() -> None:
+@pytest.mark.parametrize("vocab", [6, 50_000])  # with many ids, runs share the slots of the tables
+def test_the_oldest_outputs_are_forgotten_whole_and_the_others_found_as_if_alone(vocab: int) -> None:
     rules, generator = SuffixRules(24, 1.0, 0.1), np.random.default_rng(3)
-    proposer = SuffixProposer(rules, CorpusSize(1024, 1000), 5)
+    proposer = SuffixProposer(rules, Remembering(CorpusSize(1024, 1000)), 5)
     kept: list[list[int]] = []
     for length in generator.integers(2, 300, 60).tolist():
-        kept.append(generator.integers(0, 6, length).tolist())
+        kept.append(generator.integers(0, vocab, length).tolist())
         finish(proposer, kept[-1])
         while sum(len(output) + 1 for output in kept) > 1024 - 8:
             kept.pop(0)
         assert proposer.corpus_facts().documents == len(kept)
-        ids = generator.integers(0, 6, 12).tolist()
+        source = kept[int(generator.integers(len(kept)))]
+        ids = source[: int(generator.integers(1, 1 + len(source)))]
         proposer.open([facts(1)])
         proposer.commit([context(1, ids)])
         assert list(proposer.propose([ProposalRequest(context(1, ids), 8)])) == [expected(ids, kept, rules, 8)]
@@ -100,7 +102,7 @@ def test_the_oldest_outputs_are_forgotten_whole_and_the_others_found_as_if_alone
 
 def test_a_long_session_equals_the_reference_at_every_growth() -> None:
     rules, generator = SuffixRules(24, 1.0, 0.1), np.random.default_rng(7)
-    proposer = SuffixProposer(rules, None, 11)
+    proposer = SuffixProposer(rules, Remembering(), 11)
     proposer.open([facts(1)])
     ids: list[int] = []
     while len(ids) < 1500:
@@ -121,7 +123,7 @@ def test_a_long_session_equals_the_reference_at_every_growth() -> None:
 )
 def test_vllms_keys_bound_the_proposal(rules: SuffixRules, token_ids: tuple[int, ...], confidences: object) -> None:
     ids = [1, 2, 3, 7, 8, 9, 1, 2, 3]
-    proposer = SuffixProposer(rules, None, 5)
+    proposer = SuffixProposer(rules, Remembering(), 5)
     proposer.open([facts(1)])
     proposer.commit([context(1, ids)])
     assert list(proposer.propose([ProposalRequest(context(1, ids), 8)])) == [ProposedTokens(token_ids, confidences)]  # type: ignore[arg-type]
@@ -130,7 +132,7 @@ def test_vllms_keys_bound_the_proposal(rules: SuffixRules, token_ids: tuple[int,
 def test_an_id_is_proposed_as_long_as_it_is_likely_enough() -> None:
     outputs = [[1, 2, 3, 4], [1, 2, 3, 5], [1, 2, 6, 4], [1, 2, 3, 4]]
     for least, token_ids, confidences in [(0.1, (3, 4), (0.75, 0.5)), (0.6, (3,), (0.75,)), (0.8, (), ())]:
-        proposer = SuffixProposer(SuffixRules(24, 1.0, least), SIZE, 5)
+        proposer = SuffixProposer(SuffixRules(24, 1.0, least), Remembering(SIZE), 5)
         for output in outputs:
             finish(proposer, output)
         proposer.open([facts(1)])

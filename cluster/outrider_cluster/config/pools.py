@@ -80,7 +80,12 @@ def _judge_foreign(keys: Mapping[Any, Any], method: str, settings: type[PoolSett
     findings = check_vllm_keys(known)
     wrong = {finding.path[0] for finding in findings if finding.path}
     for key, value in keys.items():
-        if key in known and key not in wrong and not asks_for_nothing(key, value) and not _names_ngram(key, value):
+        if (
+            key in known
+            and key not in wrong
+            and not asks_for_nothing(key, value)
+            and not _names_method(key, value, method)
+        ):
             findings.append(_misplaced(key, value, method))
         elif key not in known:
             findings.append(_unknown(key, value, settings))
@@ -92,8 +97,9 @@ def _misplaced(key: str, value: object, method: str) -> Finding:
     if key == "rejection_sample_method":
         return Finding((key,), "is not a key of one pool", shown, None, _CLUSTER_KEY_HINT)
     owner = next((owner for prefix, owner in _PREFIX_METHODS.items() if key.startswith(prefix)), _KEY_METHODS.get(key))
-    if owner is not None and owner not in AVAILABLE:
-        return Finding((key,), f"belongs to method {owner}, which is not available yet", shown, None, "Leave it out.")
+    if owner is not None:
+        later = "" if owner in AVAILABLE else ", which is not available yet"
+        return Finding((key,), f"belongs to method {owner}{later}", shown, None, "Leave it out.")
     return Finding((key,), f"is not available yet with method {method}", shown, None, "Leave it out.")
 
 
@@ -104,6 +110,6 @@ def _unknown(key: object, value: object, settings: type[PoolSettings]) -> Findin
     return Finding(found.path, found.problem, found.value, found.allowed, hint or (close and f"Did you mean {close}?"))
 
 
-def _names_ngram(key: str, value: object) -> bool:
-    """VLLM lets n-gram pools name their model ``ngram``."""
-    return key == "model" and value in ("ngram", "[ngram]")
+def _names_method(key: str, value: object, method: str) -> bool:
+    """VLLM lets pools without a model name their method instead."""
+    return key == "model" and value in (method, f"[{method}]")

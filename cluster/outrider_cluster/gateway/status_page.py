@@ -60,6 +60,7 @@ def _draft_worker(member: Member) -> Json:
         "method": draft.method,
         "sessions": draft.sessions,
         "max_sessions": draft.max_sessions,
+        "fault": draft.fault,
     }
 
 

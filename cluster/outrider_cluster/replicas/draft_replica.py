@@ -45,6 +45,10 @@ class DraftReplica:
         self._worker.check()
         self._heartbeat.check()
 
+    async def clear_corpus(self) -> bool:
+        """Forget what ended sessions and files taught the proposer. False if it remembers nothing of that kind."""
+        return await self._worker.clear_corpus()
+
     async def __del__(self) -> None:
         # Off the list first: targets open their sessions elsewhere while this worker still answers.
         await self._heartbeat.stop()

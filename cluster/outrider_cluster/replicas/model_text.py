@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from outrider_cluster.gateway.served_model import ServedModel
@@ -35,7 +37,14 @@ def worker_identity(model: ModelSettings) -> WorkerIdentity:
         ModelRefused: the model cannot be had, or its tokenizer or configuration is of no use.
     """
     folder = _folder(model)
-    return WorkerIdentity(Tokenizer.from_folder(folder).fingerprint, vocab_size(folder))
+    return WorkerIdentity(Tokenizer.from_folder(folder).fingerprint, vocab_size(folder), partial(_encode, folder))
+
+
+def _encode(folder: Path, texts: Iterable[str]) -> Iterator[Sequence[int]]:
+    """Ids of texts. The tokenizer lives as long as that takes: a draft worker stays small."""
+    tokenizer = Tokenizer.from_folder(folder)
+    for text in texts:
+        yield tokenizer.encode(text, add_special_tokens=False)
 
 
 def vocab_size(folder: Path) -> int:

@@ -24,37 +24,37 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aoutrider/v1/registry.proto\x12\x0boutrider.v1\"\xed\x01\n\x06Member\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.outrider.v1.MemberKind\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.outrider.v1.MemberState\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x0c\n\x04node\x18\x05 \x01(\t\x12\x0b\n\x03pid\x18\x06 \x01(\r\x12\'\n\x05\x64raft\x18\x07 \x01(\x0b\x32\x18.outrider.v1.DraftMember\x12)\n\x06target\x18\x08 \x01(\x0b\x32\x19.outrider.v1.TargetMember\"S\n\x0b\x44raftMember\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x10\n\x08sessions\x18\x03 \x01(\r\x12\x14\n\x0cmax_sessions\x18\x04 \x01(\r\"\x92\x02\n\x0cTargetMember\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\r\x12\x0f\n\x07waiting\x18\x03 \x01(\r\x12\x10\n\x08kv_usage\x18\x04 \x01(\x01\x12\r\n\x05\x65xact\x18\x05 \x01(\x08\x12\x14\n\x0c\x65xact_reason\x18\x06 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x07 \x01(\r\x12\x14\n\x0c\x64\x65pth_reason\x18\x08 \x01(\t\x12+\n\x0b\x64raft_links\x18\t \x03(\x0b\x32\x16.outrider.v1.DraftLink\x12\x1d\n\x15tokenizer_fingerprint\x18\n \x01(\t\x12\x12\n\nvocab_size\x18\x0b \x01(\r\x12\x15\n\rmax_model_len\x18\x0c \x01(\r\"_\n\tDraftLink\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x10\n\x08sessions\x18\x05 \x01(\r\"Y\n\x10HeartbeatRequest\x12#\n\x06member\x18\x01 \x01(\x0b\x32\x13.outrider.v1.Member\x12\x0f\n\x07metrics\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\"9\n\x11HeartbeatResponse\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.outrider.v1.Member\"\x14\n\x12GetSnapshotRequest\";\n\x13GetSnapshotResponse\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.outrider.v1.Member\"\x13\n\x11GetMetricsRequest\"\"\n\x12GetMetricsResponse\x12\x0c\n\x04text\x18\x01 \x01(\t*q\n\nMemberKind\x12\x1b\n\x17MEMBER_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13MEMBER_KIND_GATEWAY\x10\x01\x12\x16\n\x12MEMBER_KIND_TARGET\x10\x02\x12\x15\n\x11MEMBER_KIND_DRAFT\x10\x03*y\n\x0bMemberState\x12\x1c\n\x18MEMBER_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15MEMBER_STATE_STARTING\x10\x01\x12\x16\n\x12MEMBER_STATE_READY\x10\x02\x12\x19\n\x15MEMBER_STATE_DRAINING\x10\x03\x32\xfe\x01\n\x0fRegistryService\x12J\n\tHeartbeat\x12\x1d.outrider.v1.HeartbeatRequest\x1a\x1e.outrider.v1.HeartbeatResponse\x12P\n\x0bGetSnapshot\x12\x1f.outrider.v1.GetSnapshotRequest\x1a .outrider.v1.GetSnapshotResponse\x12M\n\nGetMetrics\x12\x1e.outrider.v1.GetMetricsRequest\x1a\x1f.outrider.v1.GetMetricsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aoutrider/v1/registry.proto\x12\x0boutrider.v1\"\xed\x01\n\x06Member\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.outrider.v1.MemberKind\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.outrider.v1.MemberState\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x0c\n\x04node\x18\x05 \x01(\t\x12\x0b\n\x03pid\x18\x06 \x01(\r\x12\'\n\x05\x64raft\x18\x07 \x01(\x0b\x32\x18.outrider.v1.DraftMember\x12)\n\x06target\x18\x08 \x01(\x0b\x32\x19.outrider.v1.TargetMember\"b\n\x0b\x44raftMember\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x10\n\x08sessions\x18\x03 \x01(\r\x12\x14\n\x0cmax_sessions\x18\x04 \x01(\r\x12\r\n\x05\x66\x61ult\x18\x05 \x01(\t\"\x92\x02\n\x0cTargetMember\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\r\x12\x0f\n\x07waiting\x18\x03 \x01(\r\x12\x10\n\x08kv_usage\x18\x04 \x01(\x01\x12\r\n\x05\x65xact\x18\x05 \x01(\x08\x12\x14\n\x0c\x65xact_reason\x18\x06 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x07 \x01(\r\x12\x14\n\x0c\x64\x65pth_reason\x18\x08 \x01(\t\x12+\n\x0b\x64raft_links\x18\t \x03(\x0b\x32\x16.outrider.v1.DraftLink\x12\x1d\n\x15tokenizer_fingerprint\x18\n \x01(\t\x12\x12\n\nvocab_size\x18\x0b \x01(\r\x12\x15\n\rmax_model_len\x18\x0c \x01(\r\"_\n\tDraftLink\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x10\n\x08sessions\x18\x05 \x01(\r\"Y\n\x10HeartbeatRequest\x12#\n\x06member\x18\x01 \x01(\x0b\x32\x13.outrider.v1.Member\x12\x0f\n\x07metrics\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\"9\n\x11HeartbeatResponse\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.outrider.v1.Member\"\x14\n\x12GetSnapshotRequest\";\n\x13GetSnapshotResponse\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.outrider.v1.Member\"\x13\n\x11GetMetricsRequest\"\"\n\x12GetMetricsResponse\x12\x0c\n\x04text\x18\x01 \x01(\t*q\n\nMemberKind\x12\x1b\n\x17MEMBER_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13MEMBER_KIND_GATEWAY\x10\x01\x12\x16\n\x12MEMBER_KIND_TARGET\x10\x02\x12\x15\n\x11MEMBER_KIND_DRAFT\x10\x03*y\n\x0bMemberState\x12\x1c\n\x18MEMBER_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15MEMBER_STATE_STARTING\x10\x01\x12\x16\n\x12MEMBER_STATE_READY\x10\x02\x12\x19\n\x15MEMBER_STATE_DRAINING\x10\x03\x32\xfe\x01\n\x0fRegistryService\x12J\n\tHeartbeat\x12\x1d.outrider.v1.HeartbeatRequest\x1a\x1e.outrider.v1.HeartbeatResponse\x12P\n\x0bGetSnapshot\x12\x1f.outrider.v1.GetSnapshotRequest\x1a .outrider.v1.GetSnapshotResponse\x12M\n\nGetMetrics\x12\x1e.outrider.v1.GetMetricsRequest\x1a\x1f.outrider.v1.GetMetricsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'outrider.v1.registry_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_MEMBERKIND']._serialized_start=1032
-  _globals['_MEMBERKIND']._serialized_end=1145
-  _globals['_MEMBERSTATE']._serialized_start=1147
-  _globals['_MEMBERSTATE']._serialized_end=1268
+  _globals['_MEMBERKIND']._serialized_start=1047
+  _globals['_MEMBERKIND']._serialized_end=1160
+  _globals['_MEMBERSTATE']._serialized_start=1162
+  _globals['_MEMBERSTATE']._serialized_end=1283
   _globals['_MEMBER']._serialized_start=44
   _globals['_MEMBER']._serialized_end=281
   _globals['_DRAFTMEMBER']._serialized_start=283
-  _globals['_DRAFTMEMBER']._serialized_end=366
-  _globals['_TARGETMEMBER']._serialized_start=369
-  _globals['_TARGETMEMBER']._serialized_end=643
-  _globals['_DRAFTLINK']._serialized_start=645
-  _globals['_DRAFTLINK']._serialized_end=740
-  _globals['_HEARTBEATREQUEST']._serialized_start=742
-  _globals['_HEARTBEATREQUEST']._serialized_end=831
-  _globals['_HEARTBEATRESPONSE']._serialized_start=833
-  _globals['_HEARTBEATRESPONSE']._serialized_end=890
-  _globals['_GETSNAPSHOTREQUEST']._serialized_start=892
-  _globals['_GETSNAPSHOTREQUEST']._serialized_end=912
-  _globals['_GETSNAPSHOTRESPONSE']._serialized_start=914
-  _globals['_GETSNAPSHOTRESPONSE']._serialized_end=973
-  _globals['_GETMETRICSREQUEST']._serialized_start=975
-  _globals['_GETMETRICSREQUEST']._serialized_end=994
-  _globals['_GETMETRICSRESPONSE']._serialized_start=996
-  _globals['_GETMETRICSRESPONSE']._serialized_end=1030
-  _globals['_REGISTRYSERVICE']._serialized_start=1271
-  _globals['_REGISTRYSERVICE']._serialized_end=1525
+  _globals['_DRAFTMEMBER']._serialized_end=381
+  _globals['_TARGETMEMBER']._serialized_start=384
+  _globals['_TARGETMEMBER']._serialized_end=658
+  _globals['_DRAFTLINK']._serialized_start=660
+  _globals['_DRAFTLINK']._serialized_end=755
+  _globals['_HEARTBEATREQUEST']._serialized_start=757
+  _globals['_HEARTBEATREQUEST']._serialized_end=846
+  _globals['_HEARTBEATRESPONSE']._serialized_start=848
+  _globals['_HEARTBEATRESPONSE']._serialized_end=905
+  _globals['_GETSNAPSHOTREQUEST']._serialized_start=907
+  _globals['_GETSNAPSHOTREQUEST']._serialized_end=927
+  _globals['_GETSNAPSHOTRESPONSE']._serialized_start=929
+  _globals['_GETSNAPSHOTRESPONSE']._serialized_end=988
+  _globals['_GETMETRICSREQUEST']._serialized_start=990
+  _globals['_GETMETRICSREQUEST']._serialized_end=1009
+  _globals['_GETMETRICSRESPONSE']._serialized_start=1011
+  _globals['_GETMETRICSRESPONSE']._serialized_end=1045
+  _globals['_REGISTRYSERVICE']._serialized_start=1286
+  _globals['_REGISTRYSERVICE']._serialized_end=1540
 # @@protoc_insertion_point(module_scope)

@@ -50,16 +50,18 @@ class Member(_message.Message):
     def __init__(self, incarnation: _Optional[str] = ..., kind: _Optional[_Union[MemberKind, str]] = ..., state: _Optional[_Union[MemberState, str]] = ..., address: _Optional[str] = ..., node: _Optional[str] = ..., pid: _Optional[int] = ..., draft: _Optional[_Union[DraftMember, _Mapping]] = ..., target: _Optional[_Union[TargetMember, _Mapping]] = ...) -> None: ...
 
 class DraftMember(_message.Message):
-    __slots__ = ("pool", "method", "sessions", "max_sessions")
+    __slots__ = ("pool", "method", "sessions", "max_sessions", "fault")
     POOL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     MAX_SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
     pool: str
     method: str
     sessions: int
     max_sessions: int
-    def __init__(self, pool: _Optional[str] = ..., method: _Optional[str] = ..., sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ...) -> None: ...
+    fault: str
+    def __init__(self, pool: _Optional[str] = ..., method: _Optional[str] = ..., sessions: _Optional[int] = ..., max_sessions: _Optional[int] = ..., fault: _Optional[str] = ...) -> None: ...
 
 class TargetMember(_message.Message):
     __slots__ = ("model", "running", "waiting", "kv_usage", "exact", "exact_reason", "depth", "depth_reason", "draft_links", "tokenizer_fingerprint", "vocab_size", "max_model_len")

@@ -36,7 +36,7 @@ async def test_status_names_targets_pools_and_every_draft_workers_process() -> N
     async with gateway_bench(pools=("ngram", "suffix")) as bench:
         worker = Member(
             "draft-1", MemberKind.DRAFT, MemberState.READY, "127.0.0.1:9", "node", 4242,
-            draft=DraftMember("ngram", "ngram", 3, 64),
+            draft=DraftMember("ngram", "ngram", 3, 64, "KeyError: 7 (errors so far: 1)"),
         )  # fmt: skip
         bench.controller.members.append(worker)
         await bench.next_heartbeats(2)
@@ -46,6 +46,7 @@ async def test_status_names_targets_pools_and_every_draft_workers_process() -> N
             {
                 "pool": "ngram", "worker": "draft-1", "pid": 4242, "node": "node", "address": "127.0.0.1:9",
                 "state": "ready", "method": "ngram", "sessions": 3, "max_sessions": 64,
+                    "fault": "KeyError: 7 (errors so far: 1)",
             }
         ]  # fmt: skip
         assert [(pool["pool"], pool["workers"]) for pool in page["pools"]] == [("ngram", 1), ("suffix", 0)]
