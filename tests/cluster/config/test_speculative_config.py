@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from outrider_cluster.config import ClusterConfig
 from outrider_cluster.config.vllm_keys import METHODS, VllmSpeculativeConfig
-from outrider_draft.config import NgramPoolSettings
+from outrider_draft.config import CustomClassPoolSettings, NgramPoolSettings, SuffixPoolSettings
+from outrider_draft.methods import METHODS as AVAILABLE
 
 GUIDE_DEFAULTS = {
     "method": None,
@@ -73,19 +74,44 @@ def test_other_spellings_of_ngram_are_understood(alias: dict[str, str]) -> None:
     assert config(alias).draft_pools[0].method == "ngram"
 
 
+def test_the_suffix_example_of_the_guide_becomes_one_pool() -> None:
+    (pool,) = config(SUFFIX).draft_pools
+    assert isinstance(pool, SuffixPoolSettings)
+    assert (pool.name, pool.suffix_decoding_max_tree_depth, config(SUFFIX).depth) == ("suffix", 24, 8)
+
+
+@pytest.mark.parametrize("key", [key for key in VllmSpeculativeConfig.model_fields if key.startswith("suffix_")])
+def test_suffix_pools_have_every_key_of_the_guide_with_its_default(key: str) -> None:
+    assert SuffixPoolSettings.model_fields[key].default == VllmSpeculativeConfig.model_fields[key].default
+
+
+def test_a_path_of_a_class_as_model_is_a_custom_class() -> None:
+    (pool,) = config({"model": "my.module.Proposer", "num_speculative_tokens": 3}).draft_pools
+    assert isinstance(pool, CustomClassPoolSettings)
+    assert (pool.name, pool.model) == ("custom-class", "my.module.Proposer")
+
+
+def test_several_methods_stand_side_by_side() -> None:
+    custom = {"name": "mine", "model": "a.B", "options": {"phrases": [[1, 2]]}}
+    pools = [{"name": "copy", "method": "ngram"}, {"name": "tree", "method": "suffix", "model": "suffix"}, custom]
+    found = ClusterConfig.model_validate({"draft_pools": pools})
+    assert [pool.method for pool in found.draft_pools] == ["ngram", "suffix", "custom_class"]
+    assert ClusterConfig.model_validate(found.model_dump()) == found
+
+
 def test_documented_defaults_that_are_written_out_ask_for_nothing() -> None:
     written = {key: field.default for key, field in VllmSpeculativeConfig.model_fields.items()}
     assert config({**written, **NGRAM}) == config(NGRAM)
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method != "ngram"])
+@pytest.mark.parametrize("method", [method for method in METHODS if method not in AVAILABLE])
 def test_a_method_that_is_not_available_yet_is_refused_by_name(method: str) -> None:
     assert f"speculative_config.method: {method} is not available yet" in refusal({"method": method})
 
 
 @pytest.mark.parametrize(
     ("model", "method"),
-    [("org/some-draft", "draft_model"), ("/models/draft", "draft_model"), ("my.module.Proposer", "custom_class")],
+    [("org/some-draft", "draft_model"), ("/models/draft", "draft_model")],
 )
 def test_an_absent_method_is_inferred_from_the_model(model: str, method: str) -> None:
     assert f"{method} is not available yet" in refusal({"model": model, "num_speculative_tokens": 3})
