@@ -14,7 +14,7 @@ import numpy as np
 from outrider_draft.compiled import address_of
 from outrider_draft.proposer import IdArray
 from outrider_draft.suffix_rules import LEVELS
-from outrider_draft.suffix_text import BYTES_PER_ID, SEPARATOR, Row, append, room_in
+from outrider_draft.suffix_text import BYTES_PER_ID, END, FIRST, SEPARATOR, Row, append, room_in
 
 DOCUMENT_BYTES = 320
 """Memory that is reckoned for each document besides its ids: its entry, and that of an owner who has no other."""
@@ -101,7 +101,7 @@ class SuffixCorpus:
     @property
     def held_ids(self) -> int:
         """Ids held, with one separator for each document."""
-        first, end = self.row[-3:-1].tolist()
+        first, end = self.row[FIRST : END + 1].tolist()
         return int(end - first)
 
     @property
@@ -150,7 +150,7 @@ class SuffixCorpus:
     def _begin_document(self, owner: int) -> None:
         while len(self._documents) >= self._size.documents:
             self._evict()
-        self._documents.append(_Document(int(self.row[-2]), owner))
+        self._documents.append(_Document(int(self.row[END]), owner))
         self._documents_of[owner] += 1
 
     def _make_room(self, count: int) -> None:
@@ -163,5 +163,5 @@ class SuffixCorpus:
         self._documents_of[owner] -= 1
         if not self._documents_of[owner]:
             del self._documents_of[owner]
-        self.row[-3] = self._documents[0].start if self._documents else self.row[-2]
+        self.row[FIRST] = self._documents[0].start if self._documents else self.row[END]
         self.evicted_documents += 1

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from outrider_draft.compiled import address_of
 from outrider_draft.proposer import IdArray
 from outrider_draft.suffix_rules import LEVELS
-from outrider_draft.suffix_text import Row, enter
+from outrider_draft.suffix_text import END, IDS, Row, enter
 
 _FEWEST_IDS = 64
 
@@ -51,8 +51,9 @@ class SuffixIndex:
         if _capacity(len(token_ids)) > self._entries.shape[2]:
             self._entries = np.zeros((2, len(LEVELS), _capacity(len(token_ids))), np.int32)
             start = 0
+            self.row = self._make_row()
         self._ids = token_ids
-        self.row = self._make_row()
+        self.row[IDS], self.row[END] = address_of(token_ids), len(token_ids)
         enter(self.row, start, self._seed)
 
     def _make_row(self) -> NDArray[np.int64]:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from outrider_draft.compiled import address_of
 from outrider_draft.proposer import Context, CorpusFacts, IdArray, ProposalRequest, ProposedTokens, SessionFacts
 from outrider_draft.suffix_corpus import CorpusSize, SuffixCorpus, size_for
 from outrider_draft.suffix_index import SuffixIndex, index_bytes
@@ -165,9 +164,7 @@ class SuffixProposer:
         return sum(session.index.held_bytes for session in self._sessions.values())
 
     def _query(self, session: _Session, request: ProposalRequest) -> Query:
-        ids = session.index.token_ids
-        owner = self._owners.get(self._tenant(session.tenant), _NOBODY)
-        return Query(address_of(ids), len(ids), owner, request.depth)
+        return Query(self._owners.get(self._tenant(session.tenant), _NOBODY), request.depth)
 
     def _tenant(self, tenant: str) -> str:
         return _EVERYBODY if self._remembering.share_tenants else tenant

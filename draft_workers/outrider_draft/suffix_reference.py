@@ -38,7 +38,8 @@ class _Place(NamedTuple):
 def propose_by_suffix(context: Ids, texts: Sequence[Text], rules: SuffixRules, depth: int) -> Draft:
     """The draft with the highest score of all texts and all lengths of the last run of ids.
 
-    Between equal scores the earlier text counts, and within a text the longer run.
+    Between equal scores the earlier text counts, and within a text the run of the higher level, then the one with
+    more room, then the longer one.
 
     Args:
         context: committed ids.
@@ -48,16 +49,22 @@ def propose_by_suffix(context: Ids, texts: Sequence[Text], rules: SuffixRules, d
     """
     best = Draft()
     for text in texts:
-        for length in range(min(rules.max_depth - 1, len(context)), 0, -1):
+        lengths = range(1, 1 + min(rules.max_depth - 1, len(context)))
+        for length in sorted(lengths, key=lambda length: (_level(length), room(rules, length, depth), length))[::-1]:
             places = list(islice(_places(context, text, length), COUNTED))
             draft = _follow(places, text, rules, room(rules, length, depth))
             best = max(best, draft, key=lambda draft: draft.score)
     return best
 
 
+def _level(length: int) -> int:
+    """The longest indexed run that is no longer than a run."""
+    return max(level for level in LEVELS if level <= length)
+
+
 def _places(context: Ids, text: Text, length: int) -> Iterator[_Place]:
     """Where the last `length` ids occur, newest first."""
-    level = max(level for level in LEVELS if level <= length)
+    level = _level(length)
     places = (
         _Place(document, end)
         for document in reversed(text.documents)

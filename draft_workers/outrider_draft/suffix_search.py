@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import carray
 from numpy.typing import NDArray
 
-from outrider_draft.compiled import compiled, mix, pointer
+from outrider_draft.compiled import compiled, mix
 from outrider_draft.suffix_rules import COUNTED, LEVELS, WALKED, SuffixRules, room
 from outrider_draft.suffix_text import FREE, SEPARATOR, Rows, Text, open_text, slot_of
 
@@ -18,11 +17,8 @@ _STEPS = 4 * WALKED
 
 
 class Query(NamedTuple):
-    """One session in a batch."""
+    """What one session of a batch wants."""
 
-    ids_address: int
-    """Committed ids, int32 [length]."""
-    length: int
     owner: int
     """Whose ids it may see."""
     depth: int
@@ -30,8 +26,8 @@ class Query(NamedTuple):
 
 
 Queries = NDArray[np.int64]
-"""[batch, 4] int64, columns as in `Query`."""
-_IDS, _LENGTH, _OWNER, _DEPTH = range(4)
+"""[batch, 2] int64, columns as in `Query`."""
+_OWNER, _DEPTH = range(2)
 
 
 class Drafts(NamedTuple):
@@ -67,6 +63,8 @@ class _Path(NamedTuple):
     distinct: NDArray[np.int32]
     counts: NDArray[np.int64]
     """How often each distinct next id comes, [COUNTED]."""
+    tried: NDArray[np.bool_]
+    """Whether so many places were followed already, [COUNTED + 1]."""
 
 
 class _Search(NamedTuple):
@@ -84,6 +82,14 @@ class _Search(NamedTuple):
     """The best draft so far, [depth]."""
 
 
+class _Lengths(NamedTuple):
+    """Runs of one level: the shortest and the longest one, and the most that any of them may propose."""
+
+    shortest: int
+    longest: int
+    room: int
+
+
 class _Found(NamedTuple):
     """The best draft so far: how many ids, and the sum of their estimates."""
 
@@ -97,7 +103,7 @@ def search_batch(queries: Queries, own: Rows, shared: Rows, rules: SuffixRules, 
 
     Args:
         queries: the sessions.
-        own: [batch, 9] the text of each.
+        own: [batch, 9] the text of each, which is its context.
         shared: [n, 9] further texts.
         rules: how far a proposal may go.
         seed: start of every hash, as the texts were indexed.
@@ -111,11 +117,10 @@ def search_batch(queries: Queries, own: Rows, shared: Rows, rules: SuffixRules, 
     )
     places, path = _Places(np.empty(WALKED, np.int64), np.empty(WALKED, np.int64)), _new_path(deepest)
     for index in range(batch):
-        query = queries[index]
-        context = carray(pointer(query[_IDS]), (query[_LENGTH],))
+        text, owner, depth = open_text(own[index]), queries[index, _OWNER], queries[index, _DEPTH]
         into, estimates = drafts.token_ids[index], drafts.confidences[index]
-        search = _Search(context, query[_OWNER], query[_DEPTH], rules, seed, places, path, into, estimates)
-        found = _search_text(open_text(own[index]), search, _Found(0, 0.0))
+        search = _Search(text.ids[: text.end], owner, depth, rules, seed, places, path, into, estimates)
+        found = _search_text(text, search, _Found(0, 0.0))
         for other in range(shared.shape[0]):
             found = _search_text(open_text(shared[other]), search, found)
         drafts.counts[index] = found.length
@@ -131,27 +136,40 @@ def _new_path(depth: int) -> _Path:
         np.empty(COUNTED, np.int32),
         np.empty(COUNTED, np.int32),
         np.empty(COUNTED, np.int64),
+        np.empty(COUNTED + 1, np.bool_),
     )
 
 
 @compiled
 def _search_text(text: Text, search: _Search, found: _Found) -> _Found:
-    """The better one of what was found and what this text has. Tries long runs first."""
+    """The better one of what was found and what this text has. Tries the levels from the top."""
     longest = min(search.rules.max_depth - 1, search.context.shape[0])
     for level in range(len(LEVELS) - 1, -1, -1):
         top = longest if level == len(LEVELS) - 1 else min(longest, LEVELS[level + 1] - 1)
-        walked = False
-        count = 0
-        for length in range(top, LEVELS[level] - 1, -1):
-            space = _room(search.rules, length, search.depth)
-            if space <= found.score:  # no estimate exceeds 1
-                continue
-            if not walked:
-                count = _walk(text, search, level, longest)
-                walked = True
-            agreeing = _select(search, count, length)
-            if agreeing > 0:
-                found = _follow(text, search, agreeing, space, found)
+        most = 0
+        for length in range(LEVELS[level], top + 1):
+            most = max(most, _room(search.rules, length, search.depth))
+        if most > found.score:  # no estimate exceeds 1
+            count = _walk(text, search, level, longest)
+            if count > 0:
+                found = _search_level(text, search, _Lengths(LEVELS[level], top, most), count, found)
+    return found
+
+
+@compiled
+def _search_level(text: Text, search: _Search, lengths: _Lengths, count: int, found: _Found) -> _Found:
+    """The better one of what was found and what runs of one level give; those with the most room first."""
+    search.path.tried[:] = False
+    for space in range(lengths.room, 0, -1):
+        if space <= found.score:
+            break
+        for length in range(lengths.longest, lengths.shortest - 1, -1):
+            if _room(search.rules, length, search.depth) == space:
+                agreeing = _select(search, count, length)
+                # As many places are the same places, unless some were not counted, and had more room already.
+                if agreeing > 0 and (agreeing == COUNTED or not search.path.tried[agreeing]):
+                    search.path.tried[agreeing] = True
+                    found = _follow(text, search, agreeing, space, found)
     return found
 
 

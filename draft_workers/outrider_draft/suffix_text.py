@@ -53,7 +53,8 @@ class Row(NamedTuple):
 
 Rows = NDArray[np.int64]
 """Texts: [texts, 9] int64, columns as in `Row`."""
-_IDS, _OWNERS, _CHAINS, _TABLES, _CAPACITY, _SLOTS, _FIRST, _END, _OPEN = range(9)
+IDS, OWNERS, CHAINS, TABLES, CAPACITY, SLOTS, FIRST, END, OPEN = range(9)
+"""Columns of a row."""
 
 
 class Text(NamedTuple):
@@ -81,17 +82,17 @@ _room_in = compiled(room_in)
 @compiled
 def open_text(row: NDArray[np.int64]) -> Text:
     """The text of a row."""
-    capacity = row[_CAPACITY]
-    owned = capacity if row[_OWNERS] != 0 else 0
+    capacity = row[CAPACITY]
+    owned = capacity if row[OWNERS] != 0 else 0
     return Text(
-        carray(pointer(row[_IDS]), (capacity,)),
-        carray(pointer(row[_OWNERS]), (owned,)),
-        carray(pointer(row[_CHAINS]), (len(LEVELS), capacity)),
-        carray(pointer(row[_TABLES]), (len(LEVELS), row[_SLOTS])),
+        carray(pointer(row[IDS]), (capacity,)),
+        carray(pointer(row[OWNERS]), (owned,)),
+        carray(pointer(row[CHAINS]), (len(LEVELS), capacity)),
+        carray(pointer(row[TABLES]), (len(LEVELS), row[SLOTS])),
         capacity,
-        row[_FIRST],
-        row[_END],
-        row[_OPEN] != 0,
+        row[FIRST],
+        row[END],
+        row[OPEN] != 0,
     )
 
 
@@ -166,6 +167,6 @@ def append(row: NDArray[np.int64], ids: NDArray[np.int32], owner: int, cleared: 
         text.ids[index] = ids[offset]
         if text.owners.shape[0] > 0:
             text.owners[index] = owner
-    row[_END] = end
+    row[END] = end
     enter(row, text.end, seed)
     return cleared

@@ -105,7 +105,9 @@ OUR_KEYS = [
     fault(f"{A0}.args.draft_pools.0.name", "N Gram", f"{ARGS}.draft_pools[0].name", "'N Gram'"),
     fault(f"{A0}.args.draft_pools.0.method", "ngarm", f"{ARGS}.draft_pools[0].method", "Did you mean ngram?"),
     fault(f"{A0}.args.draft_pools.0.method", "medusa", f"{ARGS}.draft_pools[0].method", "medusa is not available yet"),
-    fault(f"{A0}.args.draft_pools", [{"name": "s", "method": "custom_class"}], f"{ARGS}.draft_pools[0].model", "required"),
+    fault(
+        f"{A0}.args.draft_pools", [{"name": "s", "method": "custom_class"}], f"{ARGS}.draft_pools[0].model", "required"
+    ),
     fault(
         f"{A0}.args.draft_pools",
         [{"name": "s", "method": "suffix", "suffix_decoding_min_token_prob": 2}],
