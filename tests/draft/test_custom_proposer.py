@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 from outrider_doubles import bad_proposers
 from outrider_doubles.draft_bench import FINGERPRINT, VOCAB_SIZE, Metrics, commit, opening
-from outrider_doubles.repository import ROOT
 from outrider_doubles.scripted_proposer import WAIT_S
 
 from outrider_draft import batcher as batcher_module
@@ -192,12 +189,7 @@ def test_reported_memory_never_decreases_with_length(length: int, size: int) -> 
     assert CustomProposer(f"{BAD}.ReportsLessForMore", SETUP).state_bytes(length) == size
 
 
-def test_the_example_completes_phrases(monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = importlib.util.spec_from_file_location("custom_proposer", ROOT / "examples" / "custom_proposer.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "custom_proposer", module)
-    spec.loader.exec_module(module)
+def test_the_example_completes_phrases() -> None:
     options = {"phrases": [[5, 6, 7, 8], [6, 9]]}
     pool = {"name": "p", "method": "custom_class", "model": "custom_proposer.Dictionary", "options": options}
     proposer = make_proposer(parse_pool(pool), IDENTITY)

@@ -85,7 +85,10 @@ def test_help_names_every_argument() -> None:
     ("modules", "forbidden"),
     [
         # What a CPU drafter loads: neither a tensor library nor Ray, so that it starts fast and stays small.
-        ("outrider_draft.worker, outrider_draft.ngram_proposer", ("torch", "transformers", "ray", "starlette")),
+        (
+            "outrider_draft.worker, outrider_draft.ngram_proposer, outrider_draft.suffix_proposer",
+            ("torch", "transformers", "ray", "starlette"),
+        ),
         # What checking a config loads: not even a compiler.
         ("outrider_draft.config, outrider_draft.methods", ("torch", "transformers", "ray", "numba", "grpc")),
     ],
