@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
-import measure_proposers
 import pytest
+
+import measure_proposers
 from proposer_memory import watch
 from proposer_timing import DEPTH, Load, measure
 from proposer_workload import methods
@@ -15,7 +16,7 @@ BUDGET = 1 << 20
 
 @pytest.mark.parametrize("method", methods(BUDGET), ids=lambda method: method.name)
 def test_a_timing_grows_each_session_and_counts_what_is_proposed(method: object) -> None:
-    timing = measure(method, Load(200, 2), steps=20)  # type: ignore[arg-type]
+    timing = measure(method, Load(4000, 2), steps=20)  # type: ignore[arg-type]
     assert 0 < timing.proposed_ids <= DEPTH
     assert 0 < timing.propose_us[0] <= timing.propose_us[1] and 0 < timing.append_us[0] <= timing.append_us[1]
 
