@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from outrider_draft.compiled import compiled, mix
+from outrider_draft.suffix_path import Path, keep, look_ahead, most_frequent, new_path
 from outrider_draft.suffix_rules import COUNTED, LEVELS, WALKED, SuffixRules, room
 from outrider_draft.suffix_text import FREE, SEPARATOR, Rows, Text, open_text, slot_of
 
@@ -50,23 +51,6 @@ class _Places(NamedTuple):
     """How many last ids of the context are there, [WALKED]."""
 
 
-class _Path(NamedTuple):
-    """Ids that may follow, in the making."""
-
-    token_ids: NDArray[np.int32]
-    confidences: NDArray[np.float64]
-    """[depth]"""
-    ends: NDArray[np.int64]
-    """Places after the occurrences that agree so far, [COUNTED]."""
-    followers: NDArray[np.int32]
-    """The next id at each of those places, [COUNTED]."""
-    distinct: NDArray[np.int32]
-    counts: NDArray[np.int64]
-    """How often each distinct next id comes, [COUNTED]."""
-    tried: NDArray[np.bool_]
-    """Whether so many places were followed already, [COUNTED + 1]."""
-
-
 class _Search(NamedTuple):
     """One search, and room for what it finds."""
 
@@ -76,7 +60,7 @@ class _Search(NamedTuple):
     rules: SuffixRules
     seed: np.uint64
     places: _Places
-    path: _Path
+    path: Path
     token_ids: NDArray[np.int32]
     confidences: NDArray[np.float64]
     """The best draft so far, [depth]."""
@@ -115,7 +99,7 @@ def search_batch(queries: Queries, own: Rows, shared: Rows, rules: SuffixRules, 
     drafts = Drafts(
         np.empty((batch, deepest), np.int32), np.empty((batch, deepest), np.float64), np.zeros(batch, np.int64)
     )
-    places, path = _Places(np.empty(WALKED, np.int64), np.empty(WALKED, np.int64)), _new_path(deepest)
+    places, path = _Places(np.empty(WALKED, np.int64), np.empty(WALKED, np.int64)), new_path(deepest)
     for index in range(batch):
         text, owner, depth = open_text(own[index]), queries[index, _OWNER], queries[index, _DEPTH]
         into, estimates = drafts.token_ids[index], drafts.confidences[index]
@@ -125,19 +109,6 @@ def search_batch(queries: Queries, own: Rows, shared: Rows, rules: SuffixRules, 
             found = _search_text(open_text(shared[other]), search, found)
         drafts.counts[index] = found.length
     return drafts
-
-
-@compiled
-def _new_path(depth: int) -> _Path:
-    return _Path(
-        np.empty(depth, np.int32),
-        np.empty(depth, np.float64),
-        np.empty(COUNTED, np.int64),
-        np.empty(COUNTED, np.int32),
-        np.empty(COUNTED, np.int32),
-        np.empty(COUNTED, np.int64),
-        np.empty(COUNTED + 1, np.bool_),
-    )
 
 
 @compiled
@@ -231,10 +202,10 @@ def _follow(text: Text, search: _Search, agreeing: int, space: int, found: _Foun
     path = search.path
     length, score, confidence = 0, 0.0, 1.0
     while length < space:
-        agreeing = _look_ahead(text, path, agreeing, length)
+        agreeing = look_ahead(text, path, agreeing, length)
         if agreeing == 0:
             break
-        best = _most_frequent(path, agreeing)
+        best = most_frequent(path, agreeing)
         token, most = path.distinct[best], path.counts[best]
         confidence *= most / agreeing
         if token == SEPARATOR or confidence < search.rules.min_token_prob:
@@ -243,52 +214,9 @@ def _follow(text: Text, search: _Search, agreeing: int, space: int, found: _Foun
         path.confidences[length] = confidence
         score += confidence
         length += 1
-        agreeing = _keep(path, agreeing, token)
+        agreeing = keep(path, agreeing, token)
     if score <= found.score:
         return found
     search.token_ids[:length] = path.token_ids[:length]
     search.confidences[:length] = path.confidences[:length]
     return _Found(length, score)
-
-
-@compiled
-def _look_ahead(text: Text, path: _Path, agreeing: int, length: int) -> int:
-    """Note what follows at each place, and forget places of which nobody knows yet. Returns how many are left."""
-    known = 0
-    for index in range(agreeing):
-        place = path.ends[index] + length
-        if place < text.end:
-            path.ends[known] = path.ends[index]
-            path.followers[known] = text.ids[place % text.capacity]
-            known += 1
-    return known
-
-
-@compiled
-def _most_frequent(path: _Path, agreeing: int) -> int:
-    """Count what follows. Returns the index of the most frequent one among the distinct ones; of equals the newest."""
-    distinct, best = 0, 0
-    for index in range(agreeing):
-        known = 0
-        while known < distinct and path.distinct[known] != path.followers[index]:
-            known += 1
-        if known == distinct:
-            path.distinct[known] = path.followers[index]
-            path.counts[known] = 0
-            distinct += 1
-        path.counts[known] += 1
-    for index in range(1, distinct):
-        if path.counts[index] > path.counts[best]:
-            best = index
-    return best
-
-
-@compiled
-def _keep(path: _Path, agreeing: int, token: np.int32) -> int:
-    """Keep the places that go on with an id. Returns how many there are."""
-    kept = 0
-    for index in range(agreeing):
-        if path.followers[index] == token:
-            path.ends[kept] = path.ends[index]
-            kept += 1
-    return kept
