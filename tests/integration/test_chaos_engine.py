@@ -80,6 +80,20 @@ def test_wrong_ids_are_verified_and_never_accepted(engine: ChaosEngine) -> None:
         end(engine, liar, saint)
 
 
+def test_a_worker_that_stops_listening_holds_up_nobody_and_is_useful_again_when_it_listens(engine: ChaosEngine) -> None:
+    held = lies.Held()
+    held.released.set()
+    with drafter("deaf", "other", held) as deaf, drafter("saint") as saint:
+        engine.knows(deaf.member(), saint.member())
+        engine.rounds_until(lambda: engine.accepted("other") > 0)
+        held.released.clear()
+        engine.until_accepted(500)
+        held.released.set()
+        accepted = engine.accepted("other")
+        engine.rounds_until(lambda: engine.accepted("other") > accepted + 50)
+        end(engine, deaf, saint)
+
+
 def test_every_lie_is_tried() -> None:
     tried = {name.replace(" ", "_") for name in (*SHOWN_BY, *HARMLESS)}
     told = {name for name, thing in vars(lies).items() if callable(thing) and name[0].islower()}

@@ -11,7 +11,7 @@ from random import Random
 
 import httpx
 
-from outrider_doubles.chaos_cluster import ChaosCluster
+from outrider_doubles.chaos_cluster import POOL, ChaosCluster
 from outrider_wire.channel import open_channel
 from outrider_wire.generate_client import GenerateClient
 from outrider_wire.generation import FinishReason, GenerationRequest
@@ -27,7 +27,9 @@ _SAMPLINGS = (
     SamplingParams(ignore_eos=True),
     SamplingParams(temperature=1.0, ignore_eos=True),
     SamplingParams(temperature=1.0, top_k=40, top_p=0.95, ignore_eos=True),
+    SamplingParams(temperature=1.0, min_p=0.01, stop=("es", "th"), stop_token_ids=tuple(range(40, 50))),
 )
+_SPECULATION = (SpeculationOptions(), SpeculationOptions(max_depth=2), SpeculationOptions(pool=POOL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Answered:
     request: GenerationRequest
     token_ids: tuple[int, ...]
     text: str
+    reason: FinishReason
 
     @property
     def law(self) -> tuple[int, ...]:
@@ -45,15 +48,17 @@ class Answered:
 
 
 def requests(count: int) -> list[GenerationRequest]:
-    """Different prompts that repeat themselves; a third of them are greedy."""
+    """Different prompts that repeat themselves; a fourth of them are greedy, and another fourth may stop early."""
     return [_request(number) for number in range(count)]
 
 
 def _request(number: int) -> GenerationRequest:
     random = Random(number)
     phrase = [random.randrange(3, 300) for _ in range(random.randrange(4, 9))]
-    sampling = replace(_SAMPLINGS[number % 3], seed=random.getrandbits(50), max_tokens=random.randrange(60, 110))
-    return GenerationRequest(model="tiny", prompt_token_ids=tuple(phrase * 4), sampling=sampling)
+    sampling = replace(_SAMPLINGS[number % 4], seed=random.getrandbits(50), max_tokens=random.randrange(60, 110))
+    return GenerationRequest(
+        model="tiny", prompt_token_ids=tuple(phrase * 4), sampling=sampling, speculation=_SPECULATION[number % 3]
+    )
 
 
 async def answers_alone(cluster: ChaosCluster, requests: Sequence[GenerationRequest]) -> list[Answered]:
@@ -67,7 +72,7 @@ async def answers_alone(cluster: ChaosCluster, requests: Sequence[GenerationRequ
             finished = deltas[-1].finished
             assert finished is not None and finished.speculation.num_draft_tokens == 0
             ids = tuple(token for delta in deltas for token in delta.token_ids)
-            answers.append(Answered(request, ids, "".join(delta.text for delta in deltas)))
+            answers.append(Answered(request, ids, "".join(delta.text for delta in deltas), finished.reason))
     finally:
         await channel.close()
     return answers
@@ -163,7 +168,7 @@ class Crowd:
                     yield choice["text"]
                 if "metrics" in chunk:
                     self.accepted += chunk["metrics"]["speculative_decoding"]["num_accepted_draft_tokens"]
-        assert reasons[-1] == "length"
+        assert reasons[-1] == answered.reason.value
 
     async def _by_grpc(self, answered: Answered) -> AsyncGenerator[str, None]:
         channel, reason = open_channel(self.cluster.grpc_address), None
@@ -179,7 +184,7 @@ class Crowd:
                     yield delta.text
         finally:
             await channel.close()
-        assert reason is FinishReason.LENGTH and tuple(ids) == answered.token_ids
+        assert reason is answered.reason and tuple(ids) == answered.token_ids
 
 
 @asynccontextmanager
@@ -197,7 +202,7 @@ async def crowd(cluster: ChaosCluster, answers: Sequence[Answered], seed: int) -
 
 
 def _body(request: GenerationRequest) -> dict[str, object]:
-    sampling = request.sampling
+    sampling, options = request.sampling, request.speculation
     return {
         "model": request.model,
         "prompt": list(request.prompt_token_ids or ()),
@@ -206,7 +211,11 @@ def _body(request: GenerationRequest) -> dict[str, object]:
         "top_p": sampling.top_p,
         "seed": sampling.seed,
         "max_tokens": sampling.max_tokens,
-        "ignore_eos": True,
+        "min_p": sampling.min_p,
+        "stop": list(sampling.stop),
+        "stop_token_ids": list(sampling.stop_token_ids),
+        "ignore_eos": sampling.ignore_eos,
+        "speculation": {"max_depth": options.max_depth, "pool": options.pool},
         "stream": True,
         "stream_options": {"include_usage": True},
     }
