@@ -27,8 +27,8 @@ _LARGEST_TILE = 16
 _TASKS_PER_THREAD = 4
 
 
-class _Tables(NamedTuple):
-    """Which cached positions each query token sees; named as in the contract."""
+class AttentionTables(NamedTuple):
+    """Which cached positions each query token sees; named as in the contract, all arrays contiguous."""
 
     block_tables: Ints
     token_rows: Ints
@@ -36,7 +36,7 @@ class _Tables(NamedTuple):
     window: int
 
 
-class _Cache(NamedTuple):
+class KeyValueCache(NamedTuple):
     """Keys and values of one layer."""
 
     keys: Floats
@@ -66,16 +66,22 @@ def paged_attention(
     _check(queries, key_cache, value_cache)
     if not token_rows.shape == positions.shape == queries.shape[:1]:
         raise ValueError(f"expected {len(queries)} rows and positions, given {token_rows.shape} and {positions.shape}")
+    tables = AttentionTables(
+        plain(block_tables, np.int32), plain(token_rows, np.int32), plain(positions, np.int32), window
+    )
+    out = np.empty(queries.shape, np.float32)
+    attend_into(plain(queries, np.float32), KeyValueCache(key_cache, value_cache), tables, scale, out)
+    return out
+
+
+def attend_into(queries: Floats, cache: KeyValueCache, tables: AttentionTables, scale: float, out: Floats) -> None:
+    """Attend without checks into `out` [T, H, D]; all arrays are contiguous and of the contract's dtypes."""
     threads = get_num_threads()
     num_tokens, num_heads, _ = queries.shape
-    num_kv_heads = key_cache.shape[1]
+    num_kv_heads = cache.keys.shape[1]
     wanted = num_tokens * num_kv_heads // (_TASKS_PER_THREAD * threads)
     tile = max(1, min(_LARGEST_TILE, wanted, _MOST_LINES * num_kv_heads // num_heads))
-    tables = _Tables(plain(block_tables, np.int32), plain(token_rows, np.int32), plain(positions, np.int32), window)
-    out = np.empty(queries.shape, np.float32)
-    cache = _Cache(key_cache, value_cache)
-    _attend(plain(queries, np.float32), cache, tables, np.float32(scale), tile, threads, out)
-    return out
+    _attend(queries, cache, tables, np.float32(scale), tile, threads, out)
 
 
 def write_cache(
@@ -116,7 +122,13 @@ def _check(queries: Floats, key_cache: Floats, value_cache: Floats) -> None:
 
 @compiled(parallel=True, fastmath=FUSED)
 def _attend(
-    queries: Floats, cache: _Cache, tables: _Tables, scale: np.float32, tile: int, threads: int, out: Floats
+    queries: Floats,
+    cache: KeyValueCache,
+    tables: AttentionTables,
+    scale: np.float32,
+    tile: int,
+    threads: int,
+    out: Floats,
 ) -> None:
     """Deal the tasks out to threads like cards: later tiles of a prefill see more keys."""
     num_kv_heads = cache.keys.shape[1]
@@ -131,7 +143,14 @@ def _attend(
 
 @compiled(fastmath=FUSED)
 def _attend_tile(
-    queries: Floats, cache: _Cache, tables: _Tables, scale: np.float32, start: int, end: int, kv_head: int, out: Floats
+    queries: Floats,
+    cache: KeyValueCache,
+    tables: AttentionTables,
+    scale: np.float32,
+    start: int,
+    end: int,
+    kv_head: int,
+    out: Floats,
 ) -> None:
     """Cut tokens [start, end) into runs of one sequence each."""
     end = min(end, queries.shape[0])
@@ -145,7 +164,14 @@ def _attend_tile(
 
 @compiled(fastmath=FUSED)
 def _attend_run(
-    queries: Floats, cache: _Cache, tables: _Tables, scale: np.float32, start: int, stop: int, kv_head: int, out: Floats
+    queries: Floats,
+    cache: KeyValueCache,
+    tables: AttentionTables,
+    scale: np.float32,
+    start: int,
+    stop: int,
+    kv_head: int,
+    out: Floats,
 ) -> None:
     """Tokens [start, stop) of one sequence, all query heads of one key-value head, block after block."""
     group = queries.shape[1] // cache.keys.shape[1]

@@ -57,7 +57,7 @@ def find_row_padding(shapes: Sequence[tuple[int, int]], dtype: torch.dtype, num_
         num_threads: of torch, for which the answer holds.
 
     Returns:
-        The default of `dtype` if it does, else the first multiple up to 64 that does; None if none does.
+        None at all if that does, else the default of `dtype`, else the first multiple up to 64; None if none does.
     """
     with _threads(num_threads), torch.inference_mode():
         exact_counts = [_exact_counts(outputs, inputs, dtype) for outputs, inputs in sorted(set(shapes))]
@@ -68,6 +68,7 @@ def find_row_padding(shapes: Sequence[tuple[int, int]], dtype: torch.dtype, num_
 
 
 def _candidates(dtype: torch.dtype) -> Iterable[RowPadding]:
+    yield RowPadding()
     yield row_padding_for(dtype)
     multiple = 2
     while multiple <= LARGEST_MULTIPLE:

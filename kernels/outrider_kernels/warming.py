@@ -6,9 +6,30 @@ import numpy as np
 import torch
 
 from outrider_kernels.contracts import SamplingRows, VerifyRows
+from outrider_kernels.gated_unit_numba import silu_and_multiply
+from outrider_kernels.number_formats_numba import numbers_of
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.paged_attention_numba import paged_attention, write_cache
+from outrider_kernels.rms_norm_numba import add_rms_norm, rms_norm, rms_norm_heads
+from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_and_write
+from outrider_kernels.row_parts import MOST_NUMBERS_OF_ONE_THREAD
 from outrider_kernels.verify import verify
+
+
+def warm_up_decoder(dtype: torch.dtype) -> None:
+    """The same for the kernels of the lean decoder, for float32 or bfloat16, with few rows and with many."""
+    for width in (2, MOST_NUMBERS_OF_ONE_THREAD + 2):
+        row = numbers_of(torch.zeros(1, width, dtype=dtype))
+        rms_norm(row, row[0], 1.0, row)
+        add_rms_norm(row, row, row[0], 1.0, row)
+        rms_norm_heads(row, slice(0, 1), row[0], 1.0)
+        silu_and_multiply(numbers_of(torch.zeros(1, 2 * width, dtype=dtype)), row)
+        projected = numbers_of(torch.zeros(width, 6, dtype=dtype))
+        queries, halves = np.zeros((width, 1, 2), np.float32), np.ones((1, 1), np.float32)
+        keys, values = np.zeros((width, 1, 2, BLOCK_SIZE), np.float32), np.zeros((width, 1, BLOCK_SIZE, 2), np.float32)
+        slots, positions = np.arange(width) * BLOCK_SIZE, np.zeros(width, np.int32)
+        outputs = RotaryOutputs(queries, keys, values)
+        rotate_and_write(projected, RotaryTables(halves, halves), positions, slots, outputs)
 
 
 def warm_up() -> None:

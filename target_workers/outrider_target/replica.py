@@ -28,10 +28,11 @@ from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.engine_thread import EngineThread
+from outrider_target.forward import Forward
+from outrider_target.forward_choice import choose_forward
 from outrider_target.probe import ProbeResult, probe_exactness
 from outrider_target.servicer import TargetServicer, deliver_on
 from outrider_target.settings import ModelSettings, TargetSettings
-from outrider_target.transformers_forward import TransformersForward, load_forward
 from outrider_target.weight_version import weight_version
 from outrider_wire.generate_service import generate_service
 from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot, TargetMember
@@ -182,7 +183,7 @@ class TargetReplica:
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     tokenizer: Tokenizer
-    forward: TransformersForward
+    forward: Forward
     facts: ModelFacts
     probe: ProbeResult
     speculator: Speculator
@@ -191,7 +192,8 @@ class _Loaded:
 def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _Loaded:
     folder = resolve_source(spec.model.source, spec.model.revision, spec.model.cache_dir)
     tokenizer = Tokenizer.from_folder(folder)
-    forward = load_forward(folder, spec.model.dtype, spec.target.max_model_len)
+    chosen = choose_forward(folder, spec.model.dtype, spec.target.max_model_len)
+    forward = chosen.forward
     if tokenizer.vocab_size > forward.vocab_size:
         raise ModelRefused(
             f"{folder}: the tokenizer has {tokenizer.vocab_size} ids, the model only {forward.vocab_size}"
@@ -200,7 +202,10 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _L
         tokenizer.eos_token_ids, lambda: IncrementalDecoder(tokenizer), weight_version(folder, spec.model.dtype)
     )
     speculator = _speculator(spec, VerifierIdentity(incarnation, tokenizer.fingerprint, forward.vocab_size), registry)
-    return _Loaded(tokenizer, forward, facts, probe_exactness(forward), speculator)
+    probe = probe_exactness(forward)
+    return _Loaded(
+        tokenizer, forward, facts, ProbeResult(probe.exact, f"{chosen.description}: {probe.reason}"), speculator
+    )
 
 
 def _speculator(spec: TargetSpec, identity: VerifierIdentity, registry: CollectorRegistry) -> Speculator:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -43,12 +44,42 @@ def prepare_forward(model: PreTrainedModel, max_model_len: int) -> TransformersF
     Raises:
         ModelRefused: a model that cannot be served, with the reason.
     """
+    return forward_of(survey_model(model, max_model_len))
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedModel:
+    """A model that can be served, and what is known about it before any forward pass is built on it."""
+
+    model: PreTrainedModel
+    own: OwnLogits
+    layers: tuple[SurveyedLayer, ...]
+
+
+def survey_model(model: PreTrainedModel, max_model_len: int) -> SurveyedModel:
+    """Check a loaded model and find out how it attends. Its rotary embeddings become tables.
+
+    Args:
+        model: on the CPU, in evaluation mode.
+        max_model_len: tokens of one sequence at most.
+
+    Raises:
+        ModelRefused: a model that cannot be served, with the reason.
+    """
     check_supported(model, max_model_len)
     freeze_rotary(model, max_model_len)
     own = OwnLogits.of(model, max_model_len)
-    layers = survey_attention(model)
-    forward = TransformersForward(model, layers, make_linears_exact(model))
-    check_agreement(forward, own)
+    return SurveyedModel(model, own, survey_attention(model))
+
+
+def forward_of(surveyed: SurveyedModel) -> TransformersForward:
+    """A forward pass over transformers' definition of a model, which belongs to it from then on.
+
+    Raises:
+        ModelRefused: its logits are not the model's own.
+    """
+    forward = TransformersForward(surveyed.model, surveyed.layers, make_linears_exact(surveyed.model))
+    check_agreement(forward, surveyed.own)
     return forward
 
 
@@ -80,6 +111,11 @@ class TransformersForward:
     def row_padding(self) -> RowPadding | None:
         """The padding that makes linears exact; None if none was found on this machine."""
         return self._padding
+
+    @property
+    def cache(self) -> PagedCache | None:
+        """Keys and values; None before `allocate_cache`."""
+        return self._store.cache
 
     @property
     def vocab_size(self) -> int:

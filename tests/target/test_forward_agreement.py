@@ -14,11 +14,14 @@ from outrider_doubles.tiny_tokenizer import TINY_VOCAB_SIZE
 from outrider_runtime.errors import ModelRefused
 from outrider_runtime.models.loading import load_causal_lm
 from outrider_target import model_agreement
-from outrider_target.forward import RaggedBatch
-from outrider_target.transformers_forward import TransformersForward, load_forward, prepare_forward
+from outrider_target.forward import Forward, RaggedBatch
+from outrider_target.forward_choice import lean_forward
+from outrider_target.lean_forward import LeanForward
+from outrider_target.transformers_forward import TransformersForward, load_forward, prepare_forward, survey_model
 
 LENGTH = 75
 MARGIN = 1e-3
+EitherForward = TransformersForward | LeanForward
 GEMMA3 = {"sliding_window": SLIDING_WINDOW, "head_dim": 16, "layer_types": ["sliding_attention", "full_attention"]}
 # One with layers of both kinds, one with experts, besides those that every test uses.
 MORE = {"gemma3_text": GEMMA3, "mixtral": {"num_local_experts": 4}, "cohere": {}, "granite": {"logits_scaling": 8.0}}
@@ -40,7 +43,18 @@ def own_logits(folder: Path, ids: list[int]) -> torch.Tensor:
 def test_logits_and_tokens_equal_those_of_transformers(architecture: str, tmp_path: Path) -> None:
     folder = write_tiny_checkpoint(tmp_path, architecture, **MORE.get(architecture, {}))
     expected = own_logits(folder, text())
-    forward = load_forward(folder, "float32", max_model_len=128)
+    check_logits(load_forward(folder, "float32", max_model_len=128), expected)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "mistral", "qwen2", "qwen3"])
+def test_logits_and_tokens_of_the_lean_decoder_equal_those_of_transformers(architecture: str, tmp_path: Path) -> None:
+    folder = write_tiny_checkpoint(tmp_path, architecture)
+    expected = own_logits(folder, text())
+    check_logits(lean_forward(survey_model(load_causal_lm(folder, "float32"), 128), 128), expected)
+
+
+def check_logits(forward: Forward, expected: torch.Tensor) -> None:
+    """In two chunks, over shuffled blocks."""
     forward.allocate_cache(8)
     blocks = [6, 1, 4, 3, 7]
     ours = torch.cat(
@@ -61,14 +75,19 @@ def test_a_window_shorter_than_the_prompt_changes_the_logits(tmp_path: Path) -> 
     assert (windowed[SLIDING_WINDOW:] - full[SLIDING_WINDOW:]).abs().amax(1).min() > 1e-2
 
 
-@pytest.fixture
-def forward(tmp_path: Path) -> TransformersForward:
-    forward = load_forward(write_tiny_checkpoint(tmp_path), "float32", max_model_len=128)
+@pytest.fixture(params=["transformers", "lean"])
+def forward(request: pytest.FixtureRequest, tmp_path: Path) -> EitherForward:
+    folder = write_tiny_checkpoint(tmp_path)
+    forward = (
+        load_forward(folder, "float32", max_model_len=128)
+        if request.param == "transformers"
+        else lean_forward(survey_model(load_causal_lm(folder, "float32"), 128), 128)
+    )
     forward.allocate_cache(8)
     return forward
 
 
-def test_only_the_wanted_rows_are_returned_in_order(forward: TransformersForward) -> None:
+def test_only_the_wanted_rows_are_returned_in_order(forward: EitherForward) -> None:
     batch = ragged_batch([Row(text(1, 10), 0, [0]), Row(text(2, 5), 0, [1])])
     every = forward.run(batch)
     fields = {name: getattr(batch, name) for name in ("token_ids", "positions", "row_starts", "block_tables")}
@@ -78,7 +97,9 @@ def test_only_the_wanted_rows_are_returned_in_order(forward: TransformersForward
     assert every.shape == (15, forward.vocab_size)
 
 
-def test_a_step_without_wanted_rows_still_writes_its_keys_and_values(forward: TransformersForward) -> None:
+def test_a_step_without_wanted_rows_still_writes_its_keys_and_values(
+    forward: EitherForward,
+) -> None:
     ids = text(length=20)
     expected = run_rows(forward, [Row(ids, 0, [0, 1])])[0][-1]
     batch = ragged_batch([Row(ids[:-1], 0, [2, 3])])
@@ -87,9 +108,9 @@ def test_a_step_without_wanted_rows_still_writes_its_keys_and_values(forward: Tr
     assert torch.equal(run_rows(forward, [Row(ids[-1:], 19, [2, 3])])[0][0], expected)
 
 
-def test_what_another_request_left_in_a_block_cannot_be_seen(forward: TransformersForward) -> None:
+def test_what_another_request_left_in_a_block_cannot_be_seen(forward: EitherForward) -> None:
     expected = run_rows(forward, [Row(text(), 0, range(5))])[0]
-    cache = forward._store.cache
+    cache = forward.cache
     assert cache is not None
     for block in [*cache.keys, *cache.values]:
         block.fill(np.nan)
@@ -97,10 +118,10 @@ def test_what_another_request_left_in_a_block_cannot_be_seen(forward: Transforme
     assert torch.equal(found, expected)
 
 
-def test_the_cache_shape_counts_the_bytes_that_are_allocated(forward: TransformersForward) -> None:
+def test_the_cache_shape_counts_the_bytes_that_are_allocated(forward: EitherForward) -> None:
     shape = forward.cache_shape
     assert (shape.num_layers, shape.num_kv_heads, shape.head_dim, shape.block_size) == (2, 2, 16, 16)
-    cache = forward._store.cache
+    cache = forward.cache
     assert cache is not None
     assert sum(block.nbytes for block in [*cache.keys, *cache.values]) == 8 * shape.bytes_per_block
 

@@ -1,0 +1,162 @@
+"""A forward pass for Llama-like models on CPUs: few calls a layer, nothing allocated, nothing computed twice.
+
+A layer is four matrix products and five kernels. Rounding of bfloat16 is that of transformers' modules, step by step;
+only the order of sums differs. Other models run on `TransformersForward`; which one a model gets, `forward_choice`
+decides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from outrider_kernels.gated_unit_numba import silu_and_multiply
+from outrider_kernels.paged_attention_numba import AttentionTables, KeyValueCache, attend_into
+from outrider_kernels.rms_norm_numba import add_rms_norm, rms_norm, rms_norm_heads
+from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_and_write
+from outrider_target.attention_survey import SurveyedLayer
+from outrider_target.forward import CacheShape, RaggedBatch
+from outrider_target.lean_buffers import LeanBuffers, LeanSizes, LeanStep
+from outrider_target.lean_weights import LeanLayer, LeanPaddings, LeanWeights
+from outrider_target.paged_cache import PagedCache, StepTables, cache_shape, step_tables
+
+
+class LeanForward:
+    """A `Forward` for models of Llama's structure.
+
+    Args:
+        weights: of the model.
+        paddings: which make its linears exact.
+        surveyed: how each layer attends.
+        rotary: reaches to the longest sequence.
+    """
+
+    def __init__(
+        self,
+        weights: LeanWeights,
+        paddings: LeanPaddings,
+        surveyed: tuple[SurveyedLayer, ...],
+        rotary: RotaryTables,
+    ) -> None:
+        self._weights = weights
+        self._paddings = paddings
+        self._surveyed = surveyed
+        self._rotary = rotary
+        self._shape = cache_shape(surveyed)
+        self._cache: PagedCache | None = None
+        self._buffers = LeanBuffers(_sizes(weights, surveyed[0]), paddings, weights.embedding.dtype)
+
+    @property
+    def paddings(self) -> LeanPaddings:
+        """Row paddings of the linears."""
+        return self._paddings
+
+    @property
+    def vocab_size(self) -> int:
+        """V."""
+        return self._weights.head.shape[0]
+
+    @property
+    def cache_shape(self) -> CacheShape:
+        """Sizes of the paged cache."""
+        return self._shape
+
+    @property
+    def cache(self) -> PagedCache | None:
+        """Keys and values; None before `allocate_cache`."""
+        return self._cache
+
+    def allocate_cache(self, num_blocks: int) -> None:
+        """Create the cache, or replace it by an empty one."""
+        self._cache = PagedCache(self._shape, num_blocks)
+
+    def run(self, batch: RaggedBatch) -> torch.Tensor:
+        """One step. Returns logits [N, V] float32."""
+        with torch.inference_mode():
+            step = self._buffers.step(len(batch.token_ids))
+            self._embed(batch, step)
+            tables = step_tables(batch)
+            last = len(self._weights.layers) - 1
+            for index, layer in enumerate(self._weights.layers):
+                self._attend(index, layer, step, tables)
+                if index == last:
+                    # What follows the last attention is of use to the wanted tokens only.
+                    step = self._keep(batch)
+                self._transform(layer, step)
+                if index < last:
+                    norm = self._weights.layers[index + 1].input_norm
+                    add_rms_norm(step.hidden, step.delta, norm.weight, norm.epsilon, step.normed)
+            return self._logits(step)
+
+    def _embed(self, batch: RaggedBatch, step: LeanStep) -> None:
+        ids = torch.from_numpy(batch.token_ids)
+        torch.index_select(self._weights.embedding, 0, ids, out=self._buffers.hidden[: len(ids)])
+        norm = self._weights.layers[0].input_norm
+        rms_norm(step.hidden, norm.weight, norm.epsilon, step.normed)
+
+    def _attend(self, index: int, layer: LeanLayer, step: LeanStep, tables: StepTables) -> None:
+        """From the normed residual stream to attended heads; writes the step's keys and values."""
+        cache, surveyed, buffers = self._cache, self._surveyed[index], self._buffers
+        assert cache is not None, "allocate_cache comes first"
+        layer.projection.multiply(*step.projection)
+        num_heads, num_kv_heads = surveyed.num_heads, surveyed.num_kv_heads
+        if layer.query_norm is not None and layer.key_norm is not None:
+            heads = slice(0, num_heads)
+            rms_norm_heads(step.projected, heads, layer.query_norm.weight, layer.query_norm.epsilon)
+            heads = slice(num_heads, num_heads + num_kv_heads)
+            rms_norm_heads(step.projected, heads, layer.key_norm.weight, layer.key_norm.epsilon)
+        num_tokens = len(tables.slots)
+        queries = buffers.queries[:num_tokens].numpy()
+        keys, values = cache.keys[index], cache.values[index]
+        outputs = RotaryOutputs(queries, keys, values)
+        rotate_and_write(step.projected, self._rotary, tables.positions, tables.slots, outputs)
+        seen = AttentionTables(tables.block_tables, tables.token_rows, tables.positions, surveyed.sliding_window or 0)
+        attended = buffers.attended_heads[:num_tokens]
+        attend_into(queries, KeyValueCache(keys, values), seen, surveyed.scaling, attended.numpy())
+        if buffers.attended.dtype != torch.float32:
+            buffers.attended[:num_tokens].copy_(attended.view(num_tokens, -1))
+
+    def _keep(self, batch: RaggedBatch) -> LeanStep:
+        """Move the wanted rows to the front of the buffers."""
+        wanted = torch.from_numpy(batch.logit_indices)
+        for buffer in (self._buffers.hidden, self._buffers.attended):
+            buffer[: len(wanted)] = buffer[wanted]
+        return self._buffers.step(len(wanted))
+
+    def _transform(self, layer: LeanLayer, step: LeanStep) -> None:
+        """From attended heads to what the layer adds to the residual stream in the end."""
+        layer.output.multiply(*step.output)
+        norm = layer.mlp_norm
+        add_rms_norm(step.hidden, step.delta, norm.weight, norm.epsilon, step.normed)
+        layer.gate_up.multiply(*step.gate_up_product)
+        silu_and_multiply(step.gate_up, step.gated)
+        layer.down.multiply(*step.down)
+
+    def _logits(self, step: LeanStep) -> torch.Tensor:
+        norm, head = self._weights.final_norm, self._weights.head
+        add_rms_norm(step.hidden, step.delta, norm.weight, norm.epsilon, step.normed)
+        num_rows = len(step.normed)
+        source = self._buffers.normed[: self._paddings.head.padded(num_rows)]
+        logits = source.new_empty(len(source), self.vocab_size)
+        head.multiply(source, logits)
+        return logits[:num_rows].float()
+
+
+def rotary_tables(cosines: torch.Tensor, sines: torch.Tensor, head_dim: int) -> RotaryTables | None:
+    """Tables [L, D / 2] from those that transformers computes, [L, D] each; None where they are of another kind."""
+    half = head_dim // 2
+    for table in (cosines, sines):
+        if table.shape[-1] != head_dim or not torch.equal(table[:, :half], table[:, half:]):
+            return None
+    halves = [table[:, :half].float().contiguous().numpy() for table in (cosines, sines)]
+    return RotaryTables(*(np.array(table) for table in halves))
+
+
+def _sizes(weights: LeanWeights, surveyed: SurveyedLayer) -> LeanSizes:
+    return LeanSizes(
+        hidden=weights.embedding.shape[1],
+        num_heads=surveyed.num_heads,
+        num_kv_heads=surveyed.num_kv_heads,
+        head_dim=surveyed.head_dim,
+        intermediate=weights.layers[0].down.shape[1],
+    )
