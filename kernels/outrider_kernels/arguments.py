@@ -7,6 +7,7 @@ import numpy.typing as npt
 import torch
 
 from outrider_kernels.contracts import SamplingRows, VerifyRows
+from outrider_kernels.logits_rows import LogitsRows
 from outrider_kernels.mass import MAX_VOCAB_SIZE
 
 GREEDY_BELOW = 1e-5
@@ -36,6 +37,39 @@ def check_arguments(logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRo
     _check_range("min_p", sampling.min_p, (sampling.min_p >= 0) & (sampling.min_p <= 1), "in [0, 1]")
 
 
+def check_changes(changes: LogitsRows, count: int, vocab_size: int) -> None:
+    """Check that the changes are those of `count` rows over `vocab_size` ids.
+
+    Raises:
+        ValueError: names the argument, what was expected and what was given.
+    """
+    for name in ("changed", "repetition", "presence", "frequency", "ending_positions"):
+        if getattr(changes, name).shape != (count,):
+            raise ValueError(f"expected {name} of {count} rows, given shape {getattr(changes, name).shape}")
+    if not changes.changed.any():
+        return
+    _check_range("repetition", changes.repetition, changes.repetition > 0, "finite and above 0")
+    for name in ("presence", "frequency", "bias_values"):
+        _check_range(name, getattr(changes, name), np.True_, "finite")
+    num_words = len(changes.word_starts) - 1
+    _check_starts("word_rows", changes.word_rows, count, num_words, 0)
+    _check_starts("word_starts", changes.word_starts, num_words, len(changes.word_ids), 1)
+    for name in ("seen", "bias", "allowed", "ending", "recent"):
+        ids = getattr(changes, f"{name}_ids")
+        _check_starts(f"{name}_starts", getattr(changes, f"{name}_starts"), count, len(ids), 0)
+    for name in ("seen", "bias", "allowed", "ending", "recent", "word"):
+        ids = getattr(changes, f"{name}_ids")
+        _check_range(f"{name}_ids", ids, (ids >= 0) & (ids < vocab_size), f"in [0, {vocab_size})")
+    for name, ids_name in (("seen_counts", "seen_ids"), ("bias_values", "bias_ids")):
+        if getattr(changes, name).shape != getattr(changes, ids_name).shape:
+            raise ValueError(f"expected {name} as many as {ids_name}, given shape {getattr(changes, name).shape}")
+
+
+def _check_starts(name: str, starts: npt.NDArray[np.int32], count: int, end: int, step: int) -> None:
+    if starts.shape != (count + 1,) or starts[0] != 0 or starts[-1] != end or np.any(np.diff(starts) < step):
+        raise ValueError(f"expected {name} of {count}, rising from 0 to {end}, given {starts.tolist()}")
+
+
 def _check_rows(num_logits: int, vocab_size: int, rows: VerifyRows) -> None:
     starts, count = rows.logit_starts, len(rows.first_position)
     if starts.shape != (count + 1,) or starts[0] != 0 or starts[-1] != num_logits or np.any(np.diff(starts) < 1):
@@ -50,7 +84,9 @@ def _check_rows(num_logits: int, vocab_size: int, rows: VerifyRows) -> None:
     _check_range("first_position", rows.first_position, rows.first_position >= 0, ">= 0")
 
 
-def _check_range(name: str, values: npt.NDArray[np.generic], valid: npt.NDArray[np.bool_], expected: str) -> None:
+def _check_range(
+    name: str, values: npt.NDArray[np.generic], valid: npt.NDArray[np.bool_] | np.bool_, expected: str
+) -> None:
     finite = np.isfinite(values)
     if not np.all(valid & finite):
         raise ValueError(f"expected {name} {expected}, given {values[~(valid & finite)][0]}")

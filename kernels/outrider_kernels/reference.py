@@ -7,8 +7,10 @@ import math
 import numpy as np
 import torch
 
-from outrider_kernels.arguments import GREEDY_BELOW, check_arguments
+from outrider_kernels.arguments import GREEDY_BELOW, check_arguments, check_changes
+from outrider_kernels.changed_logits_reference import changed_logits_reference
 from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
+from outrider_kernels.logits_rows import LogitsRows, stack_changes
 from outrider_kernels.mass import masses
 from outrider_kernels.noise import gumbel_torch, hash_ids_torch, row_key
 
@@ -59,17 +61,26 @@ def _kept(logits: torch.Tensor, inverse_temperature: float, top_k: int, top_p: f
     return order[:count].sort().values
 
 
-def verify_reference(logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRows) -> VerifyResult:
+def verify_reference(
+    logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRows, changes: LogitsRows | None = None
+) -> VerifyResult:
     """`outrider_kernels.verify.verify`, row by row and position by position. Raises ValueError likewise."""
+    changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
+    check_changes(changes, len(rows.first_position), logits.shape[1])
     accepted_counts = np.zeros(len(rows.first_position), np.int32)
     emitted = np.full(logits.shape[0], PADDING_ID, np.int32)
     _refuse_bad(logits, rows)
     for row in range(len(accepted_counts)):
         start, depth = int(rows.logit_starts[row]), int(rows.logit_starts[row + 1] - rows.logit_starts[row]) - 1
         for step in range(depth + 1):
+            changed = changed_logits_reference(
+                logits[start + step], changes, row, emitted[start : start + step].tolist()
+            )
+            if changed.max() == -torch.inf:
+                break
             token = sample_reference(
-                logits[start + step],
+                changed,
                 float(sampling.temperature[row]),
                 int(sampling.top_k[row]),
                 float(sampling.top_p[row]),

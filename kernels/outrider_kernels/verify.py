@@ -19,6 +19,8 @@ The rule
        top-p keeps v while the mass before it is below top_p times the mass of what top-k kept, masses being the whole
        numbers of `outrider_kernels.mass`.
     3. A logit of -inf is never chosen. Rows with NaN or +inf, or without a finite logit, are refused.
+    4. What a request changes about its logits (penalties, bias, masks) comes before all this, by the rule of
+       `outrider_kernels.logits_rows`. Where that leaves no finite logit, the row emits no more: `find_exhausted_rows`.
 
 Sources: coupling by shared Gumbel noise, Daliri et al., arXiv 2408.07978; speculative decoding, Leviathan et al.,
 arXiv 2211.17192.
@@ -42,22 +44,26 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.arguments import check_arguments
+from outrider_kernels.arguments import check_arguments, check_changes
 from outrider_kernels.arrays import plain
 from outrider_kernels.bad_rows import find_bad_rows, logit_array
 from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
+from outrider_kernels.logits_rows import LogitsRows, stack_changes
 from outrider_kernels.verify_numba import verify_rows
 
-__all__ = ["find_bad_rows", "verify"]
+__all__ = ["find_bad_rows", "find_exhausted_rows", "verify"]
 
 
-def verify(logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRows) -> VerifyResult:
+def verify(
+    logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRows, changes: LogitsRows | None = None
+) -> VerifyResult:
     """Verify B rows of proposals by the rule of this module.
 
     Args:
         logits: [N, V] float32; bfloat16 and float16 are converted, other devices copied from.
         rows: B rows of proposed ids, N - B in all.
         sampling: B rows of sampling parameters.
+        changes: what B rows change about their logits; None is nothing.
 
     Returns:
         Accepted counts [B] and emitted ids [N]; unused places hold PADDING_ID. A row's result depends on nothing but
@@ -67,7 +73,9 @@ def verify(logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRows) -> Ve
         ValueError: a shape, dtype or range is wrong, proposed ids included; or a row's logits are bad: the first such
             row is named, `find_bad_rows` names all of them beforehand.
     """
+    changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
+    check_changes(changes, len(rows.first_position), logits.shape[1])
     bad = find_bad_rows(logits, rows.logit_starts)
     if len(bad):
         raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
@@ -77,11 +85,22 @@ def verify(logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRows) -> Ve
         logit_array(logits),
         _plain_rows(rows),
         _plain_sampling(sampling),
+        _plain_changes(changes),
         _ids(logits.shape[1]),
         accepted_counts,
         emitted,
     )
     return VerifyResult(accepted_counts, emitted)
+
+
+def find_exhausted_rows(rows: VerifyRows, result: VerifyResult) -> npt.NDArray[np.int32]:
+    """Rows that came to a position at which their changes left no token to choose.
+
+    Returns:
+        [exhausted rows] int32, ascending indices in [0, B). What they emitted before is as good as any.
+    """
+    last = result.emitted[rows.logit_starts[:-1] + result.accepted_counts]
+    return np.flatnonzero(last == PADDING_ID).astype(np.int32)
 
 
 @lru_cache(maxsize=4)
@@ -103,3 +122,9 @@ def _plain_sampling(sampling: SamplingRows) -> SamplingRows:
         plain(sampling.min_p, np.float64),
         plain(sampling.seed, np.uint64),
     )
+
+
+def _plain_changes(changes: LogitsRows) -> LogitsRows:
+    doubles = {"repetition", "presence", "frequency", "bias_values"}
+    kinds = {"changed": np.bool_, **dict.fromkeys(doubles, np.float64)}
+    return LogitsRows(**{name: plain(values, kinds.get(name, np.int32)) for name, values in changes._asdict().items()})

@@ -89,6 +89,14 @@ def _sampling_to(params: SamplingParams) -> common.SamplingParams:
         stop=params.stop,
         n=params.n,
         include_stop_str_in_output=params.include_stop_str_in_output,
+        presence_penalty=params.presence_penalty,
+        frequency_penalty=params.frequency_penalty,
+        repetition_penalty=params.repetition_penalty,
+        logit_bias=params.logit_bias,
+        allowed_token_ids=params.allowed_token_ids,
+        bad_words=params.bad_words,
+        bad_word_ids=[common.TokenIds(ids=ids) for ids in params.bad_word_ids],
+        min_tokens=params.min_tokens,
     )
 
 
@@ -105,6 +113,14 @@ def _sampling_from(message: common.SamplingParams) -> SamplingParams:
         stop=tuple(message.stop),
         n=message.n or 1,
         include_stop_str_in_output=message.include_stop_str_in_output,
+        presence_penalty=message.presence_penalty,
+        frequency_penalty=message.frequency_penalty,
+        repetition_penalty=message.repetition_penalty if message.HasField("repetition_penalty") else 1.0,
+        logit_bias=dict(message.logit_bias),
+        allowed_token_ids=tuple(message.allowed_token_ids),
+        bad_words=tuple(message.bad_words),
+        bad_word_ids=tuple(tuple(run.ids) for run in message.bad_word_ids),
+        min_tokens=message.min_tokens,
     )
 
 

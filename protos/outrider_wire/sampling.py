@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+MAX_BAD_WORD_CHARACTERS = 256
+MAX_BAD_WORD_IDS = 1024
+MAX_BAD_WORD_RUNS = 256
+MAX_BAD_WORDS = 128
+MAX_BIAS = 100.0
+MAX_BIASED_IDS = 300
 MAX_CHOICES = 16
 MAX_DEPTH = 64
+MAX_PENALTY = 2.0
 MAX_STOP_STRINGS = 16
 MAX_STOP_STRING_CHARACTERS = 256
 MAX_STOP_TOKEN_IDS = 64
@@ -33,6 +41,19 @@ class SamplingParams:
     stop: tuple[str, ...] = ()
     n: int = 1
     include_stop_str_in_output: bool = False
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    repetition_penalty: float = 1.0
+    logit_bias: Mapping[int, float] = field(default_factory=dict)
+    """Added to the logits of these ids."""
+    allowed_token_ids: tuple[int, ...] = ()
+    """Empty allows every id."""
+    bad_words: tuple[str, ...] = ()
+    """As clients write them; the gateway turns them into `bad_word_ids`."""
+    bad_word_ids: tuple[tuple[int, ...], ...] = ()
+    """The last id of a run may not come after the ids before it."""
+    min_tokens: int = 0
+    """Before so many tokens no end-of-sequence or stop id may come, and stop strings count for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from outrider_kernels.contracts import SamplingRows, VerifyRows
+from outrider_kernels.logits_rows import LogitsRows, stack_changes
 from outrider_target.drafting.speculator import Proposal
 from outrider_target.forward import RaggedBatch
 from outrider_target.scheduler import Row
@@ -94,3 +95,8 @@ def sampling_rows(step: Step, indices: SequenceOf[int]) -> SamplingRows:
         min_p=np.asarray([p.min_p for p in params], dtype=np.float64),
         seed=np.asarray([sequence.seed for sequence in sequences], dtype=np.uint64),
     )
+
+
+def logits_rows(step: Step, indices: SequenceOf[int]) -> LogitsRows:
+    """What the rows named by `indices` change about their logits."""
+    return stack_changes([step.rows[index].sequence.change.row() for index in indices])

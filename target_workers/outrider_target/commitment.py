@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from outrider_target.drafting.speculator import Proposal, Verdict
 from outrider_target.emission import Emission
 from outrider_target.sequence import Sequence
-from outrider_wire.generation import FinishReason
+from outrider_wire.generation import Finished, FinishReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,8 @@ def cut(
         end = _end_by_id(sequence, token, eos_token_ids)
         if end is None and sequence.text.watches_for_stops:
             shown = count
-            if sequence.text.push((token,)):
+            is_muted = sequence.output_length + count <= sequence.sampling.min_tokens
+            if sequence.text.push((token,), is_muted):
                 end = End(FinishReason.STOP, stop_string=sequence.text.stop_string)
         if end is None and count == sequence.remaining_tokens:
             end = End(FinishReason.LENGTH)
@@ -76,3 +77,21 @@ def _verdict(sequence: Sequence, emission: Emission, proposal: Proposal | None, 
     if proposal is None:
         return None
     return Verdict(sequence.key, proposal.pool, len(proposal.token_ids), min(emission.accepted, kept))
+
+
+def finished(sequence: Sequence, end: End) -> Finished:
+    """The end of an answer as clients see it."""
+    statistics = sequence.statistics
+    return Finished(
+        reason=end.reason,
+        seed=sequence.seed,
+        prompt_tokens=sequence.prompt_length,
+        completion_tokens=sequence.output_length,
+        cached_tokens=sequence.cached_tokens,
+        stop_token_id=end.stop_token_id,
+        stop_string=end.stop_string,
+        speculation=statistics.summary(),
+        queue_time_us=statistics.queue_time_us,
+        time_to_first_token_us=statistics.time_to_first_token_us,
+        generation_time_us=statistics.generation_time_us,
+    )

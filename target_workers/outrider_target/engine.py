@@ -15,10 +15,11 @@ from outrider_runtime.clock import Clock
 from outrider_runtime.errors import EngineFailed, InvalidRequest, OutriderError, Overloaded
 from outrider_target.block_pool import BlockPool, root_key
 from outrider_target.cache_budget import blocks_in_budget
-from outrider_target.commitment import Commitment, End
+from outrider_target.commitment import Commitment, finished
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import Forward
+from outrider_target.logits_change import LogitsChange
 from outrider_target.output_text import Decoder, OutputText
 from outrider_target.round import Round
 from outrider_target.scheduler import Scheduler
@@ -28,7 +29,7 @@ from outrider_target.sequence_statistics import SequenceStatistics
 from outrider_target.settings import TargetSettings
 from outrider_target.sink import Delivery, Sink, deliver
 from outrider_wire.drafting import CloseOutcome
-from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest
+from outrider_wire.generation import GenerationDelta, GenerationRequest
 
 _LOG = logging.getLogger(__name__)
 
@@ -74,6 +75,7 @@ class Engine:
         self.depth = depth
         self._settings = settings
         self._facts = facts
+        self._vocab_size = forward.vocab_size
         self._clock = clock
         self._metrics = metrics
         self._deliver_all = deliver_all
@@ -97,7 +99,7 @@ class Engine:
 
         Raises:
             Overloaded: too many requests wait already.
-            InvalidRequest: nothing is left to generate.
+            InvalidRequest: nothing is left to generate, or nothing to choose from.
             EngineFailed: the engine has stopped for good.
         """
         with self._lock:
@@ -168,10 +170,13 @@ class Engine:
             prompt_length=len(prompt),
             max_length=len(prompt) + max_tokens,
             text=OutputText(self._facts.new_decoder(), sampling.stop, sampling.include_stop_str_in_output),
+            change=LogitsChange(sampling, prompt, self._facts.eos_token_ids, self._vocab_size),
             root=root_key(self._facts.weight_version, request.tenant),
             statistics=SequenceStatistics(self._clock.now_s(), sequence_depth(request, self.depth)),
         )
-        sequence.text.push(request.committed_token_ids)
+        sequence.change.add(request.committed_token_ids)
+        sequence.text.push(request.committed_token_ids[: sampling.min_tokens], is_muted=True)
+        sequence.text.push(request.committed_token_ids[sampling.min_tokens :])
         sequence.text.take()  # another replica has shown it
         return sequence
 
@@ -185,8 +190,8 @@ class Engine:
             result = self._round.run(self.depth)
             for commitment in result.commitments:
                 self._show(commitment)
-            for sequence in result.failed:
-                self._give_up(sequence, EngineFailed("the model gave logits that are not numbers for this request"))
+            for failed in result.failed:
+                self._give_up(failed.sequence, EngineFailed(failed.reason))
         self._metrics.observe_state(self._scheduler, self._pool.usage, len(self._arrivals), self.depth)
         self._flush()
         return worked
@@ -226,10 +231,10 @@ class Engine:
             _LOG.exception("request %s: its text could not be made", sequence.request.request_id)
             self._give_up(sequence, EngineFailed("the text of this answer could not be made"))
             return
-        finished = None if commitment.end is None else _finished(sequence, commitment.end)
-        delta = GenerationDelta(token_ids=commitment.token_ids, text=text, finished=finished)
+        ended = None if commitment.end is None else finished(sequence, commitment.end)
+        delta = GenerationDelta(token_ids=commitment.token_ids, text=text, finished=ended)
         self._deliveries.append(Delivery(sink, delta))
-        if finished is not None:
+        if ended is not None:
             self._end(sequence, CloseOutcome.FINISHED)
 
     def _text_of(self, commitment: Commitment) -> str:
@@ -265,20 +270,3 @@ def sequence_depth(request: GenerationRequest, depth: int) -> int:
     """The depth that a request is configured with: the engine's, bounded by the request's own."""
     wanted = request.speculation.max_depth
     return depth if wanted is None else min(depth, wanted)
-
-
-def _finished(sequence: Sequence, end: End) -> Finished:
-    statistics = sequence.statistics
-    return Finished(
-        reason=end.reason,
-        seed=sequence.seed,
-        prompt_tokens=sequence.prompt_length,
-        completion_tokens=sequence.output_length,
-        cached_tokens=sequence.cached_tokens,
-        stop_token_id=end.stop_token_id,
-        stop_string=end.stop_string,
-        speculation=statistics.summary(),
-        queue_time_us=statistics.queue_time_us,
-        time_to_first_token_us=statistics.time_to_first_token_us,
-        generation_time_us=statistics.generation_time_us,
-    )

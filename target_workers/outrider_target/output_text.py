@@ -34,6 +34,7 @@ class OutputText:
         self._stop = tuple(stop)
         self._include_stop = include_stop
         self._held = ""
+        self._muted = 0
         self._ready: list[str] = []
         self.stop_string: str | None = None
 
@@ -42,9 +43,17 @@ class OutputText:
         """Whether ids must be pushed one at a time before they are committed."""
         return bool(self._stop)
 
-    def push(self, token_ids: Sequence[int]) -> bool:
-        """Take in committed ids. Returns True when a stop string was met; then no more ids may follow."""
-        return self._append(self._decoder.push(token_ids))
+    def push(self, token_ids: Sequence[int], is_muted: bool = False) -> bool:
+        """Take in committed ids. Returns True when a stop string was met; then no more ids may follow.
+
+        Args:
+            token_ids: what comes next.
+            is_muted: stop strings that end within the text of these ids count for nothing.
+        """
+        text = self._decoder.push(token_ids)
+        if is_muted:
+            self._muted = len(self._held) + len(text)
+        return self._append(text)
 
     def finish(self) -> None:
         """No more ids will come: show what was held back, unless a stop string ended the text."""
@@ -68,11 +77,14 @@ class OutputText:
         safe = len(self._held) - self._possible_stop_length()
         self._show(self._held[:safe])
         self._held = self._held[safe:]
+        self._muted = max(0, self._muted - safe)
         return False
 
     def _first_stop(self) -> int | None:
         """Where the shown text ends because of the earliest stop string in the held text, if there is one."""
-        found = [(at, stop) for stop in self._stop if (at := self._held.find(stop)) >= 0]
+        found = [
+            (at, stop) for stop in self._stop if (at := self._held.find(stop, max(0, self._muted - len(stop) + 1))) >= 0
+        ]
         if not found:
             return None
         at, self.stop_string = min(found, key=lambda hit: (hit[0], len(hit[1])))

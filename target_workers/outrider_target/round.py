@@ -23,11 +23,19 @@ from outrider_target.verification import Verified, verify_step
 
 
 @dataclass(frozen=True, slots=True)
+class FailedSequence:
+    """A sequence that cannot go on, and why."""
+
+    sequence: Sequence
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class RoundResult:
     """What a round did: commitments to show to clients, and sequences that cannot go on."""
 
     commitments: tuple[Commitment, ...] = ()
-    failed: tuple[Sequence, ...] = ()
+    failed: tuple[FailedSequence, ...] = ()
 
 
 class Round:
@@ -71,7 +79,8 @@ class Round:
         commitments = self._commit(step, verified)
         self._drafting.hand_on(commitments, depth)  # at once: drafting goes on while the slow work is done
         self._metrics.observe_step(step, commitments, self._timer.last_s)
-        return RoundResult(commitments, tuple(rows[index].sequence for index in verified.failed_rows))
+        failed = tuple(FailedSequence(rows[failure.row].sequence, failure.reason) for failure in verified.failures)
+        return RoundResult(commitments, failed)
 
     def _propose(self, rows: list[Row], depth: int) -> dict[int, Proposal]:
         """Usable proposals by sequence key. A row without one is a plain decode row."""

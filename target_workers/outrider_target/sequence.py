@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from outrider_target.block_pool import BlockKey
+from outrider_target.logits_change import LogitsChange
 from outrider_target.output_text import OutputText
 from outrider_target.sequence_statistics import SequenceStatistics
 from outrider_wire.generation import GenerationRequest
@@ -36,6 +37,7 @@ class Sequence:
     max_length: int
     """Committed ids (prompt and output) at most."""
     text: OutputText
+    change: LogitsChange
     root: BlockKey
     statistics: SequenceStatistics
     status: SequenceStatus = SequenceStatus.WAITING
@@ -51,7 +53,6 @@ class Sequence:
     """Whether draft workers hold a session for this sequence."""
     drafting: bool = False
     """Whether a first commitment has been handed on, so that proposals can be asked for."""
-    failure: Exception | None = None
 
     @property
     def sampling(self) -> SamplingParams:
@@ -86,6 +87,7 @@ class Sequence:
     def commit(self, token_ids: tuple[int, ...], now_s: float) -> None:
         """Append ids for good. All of them but the last came out of this step's computed tokens."""
         self.token_ids += token_ids
+        self.change.add(token_ids)
         self.computed_tokens = self.length - 1
         self.statistics.note_tokens(now_s)
 

@@ -87,6 +87,8 @@ class TargetServicer:
             raise InvalidRequest("prompt", "text", "token ids: a target has no tokenizer for clients")
         if request.sampling.n != 1:
             raise InvalidRequest("sampling.n", request.sampling.n, "1 on a target: gateways send choices one by one")
+        if request.sampling.bad_words:
+            raise InvalidRequest("bad_words", request.sampling.bad_words, "bad_word_ids: a target has no tokenizer")
         seed = choose_seed(SystemRandom().getrandbits) if request.sampling.seed is None else request.sampling.seed
         sink = AsyncSink()
         key = self._engine.submit(request, seed, sink)

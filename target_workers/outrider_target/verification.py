@@ -12,17 +12,28 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.verify import find_bad_rows, verify
-from outrider_target.batch import Step, sampling_rows, verify_rows
+from outrider_kernels.verify import find_bad_rows, find_exhausted_rows, verify
+from outrider_target.batch import Step, logits_rows, sampling_rows, verify_rows
 from outrider_target.emission import Emission
+
+_NOT_NUMBERS = "the model gave logits that are not numbers for this request"
+_NOTHING_LEFT = "the model's logits and what this request allows leave no token to choose"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A row that cannot go on, and why."""
+
+    row: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """Emissions of the sampling rows of a step, and the indices of rows that failed."""
+    """Emissions of the sampling rows of a step, and the rows that failed."""
 
     emissions: tuple[Emission, ...] = ()
-    failed_rows: tuple[int, ...] = ()
+    failures: tuple[Failure, ...] = ()
 
 
 def verify_step(step: Step, logits: torch.Tensor) -> Verified:
@@ -37,26 +48,29 @@ def verify_step(step: Step, logits: torch.Tensor) -> Verified:
         return Verified()
     rows = verify_rows(step, indices)
     bad = set(find_bad_rows(logits, rows.logit_starts).tolist())
-    if bad:
-        good = [row for row in range(len(indices)) if row not in bad]
-        logits = logits[_logit_rows(rows.logit_starts, good)]
-        failed = tuple(indices[row] for row in sorted(bad))
-        return Verified(_emissions(step, logits, [indices[row] for row in good]), failed)
-    return Verified(_emissions(step, logits, indices))
+    if not bad:
+        return _verify(step, logits, indices)
+    good = [row for row in range(len(indices)) if row not in bad]
+    verified = _verify(step, logits[_logit_rows(rows.logit_starts, good)], [indices[row] for row in good])
+    failures = [Failure(indices[row], _NOT_NUMBERS) for row in sorted(bad)]
+    return Verified(verified.emissions, (*verified.failures, *failures))
 
 
 def _logit_rows(starts: npt.NDArray[np.int32], rows: SequenceOf[int]) -> torch.Tensor:
     return torch.tensor([at for row in rows for at in range(starts[row], starts[row + 1])], dtype=torch.int64)
 
 
-def _emissions(step: Step, logits: torch.Tensor, indices: SequenceOf[int]) -> tuple[Emission, ...]:
+def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int]) -> Verified:
+    """Verify rows with good logits."""
     if not indices:
-        return ()
+        return Verified()
     rows = verify_rows(step, indices)
-    result = verify(logits, rows, sampling_rows(step, indices))
+    result = verify(logits, rows, sampling_rows(step, indices), logits_rows(step, indices))
+    exhausted = set(find_exhausted_rows(rows, result).tolist())
     emissions = []
     for row, index in enumerate(indices):
         start, accepted = int(rows.logit_starts[row]), int(result.accepted_counts[row])
         emitted = result.emitted[start : start + accepted + 1]
-        emissions.append(Emission(index, accepted, tuple(emitted.tolist())))
-    return tuple(emissions)
+        if row not in exhausted:
+            emissions.append(Emission(index, accepted, tuple(emitted.tolist())))
+    return Verified(tuple(emissions), tuple(Failure(indices[row], _NOTHING_LEFT) for row in sorted(exhausted)))

@@ -45,6 +45,16 @@ def joined(deltas: list[GenerationDelta]) -> list[int]:
     return [token for delta in deltas for token in delta.token_ids]
 
 
+async def test_bad_words_must_come_as_ids() -> None:
+    async with served_engine(toy_settings(), ToyForward(VOCAB_SIZE), WithoutDrafts(), 0) as served:
+        worded = replace(REQUEST, sampling=replace(SAMPLING, bad_words=("no",)))
+        with pytest.raises(InvalidRequest, match="bad_word_ids"):
+            _ = [delta async for delta in served.client.generate(worded)]
+        masked = replace(SAMPLING, bad_word_ids=((4,), (7, 8)), frequency_penalty=0.5, logit_bias={9: 1.0})
+        deltas = [delta async for delta in served.client.generate(replace(REQUEST, sampling=masked))]
+        assert joined(deltas) == expected_ids(served.forward, (3, 4, 5), masked, 7, 40)
+
+
 async def test_leaving_early_frees_everything() -> None:
     async with served_engine(LONG, ToyForward(VOCAB_SIZE), WithoutDrafts(), 0) as served:
         answer = served.client.generate(ENDLESS)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from outrider_cluster.gateway.bad_words import bad_word_ids
 from outrider_cluster.gateway.registry_view import RegistryView
 from outrider_cluster.gateway.served_model import ServedModel
 from outrider_runtime.errors import InvalidRequest
@@ -60,13 +61,25 @@ class Intake:
             NotReady: no target has ever been ready.
         """
         limits = self.limits()
-        if request.prompt_text is not None:
+        if request.prompt_text is not None or request.sampling.bad_words:
             validate_request(request, limits)  # refuses what is wrong before any work is spent on it
-            ids = await self.tokenize(request.prompt_text, add_special_tokens=True)
-            request = replace(request, prompt_text=None, prompt_token_ids=tuple(ids))
+            request = await self._as_ids(request)
         request = validate_request(request, limits)
         seed = self.choose_seed() if request.sampling.seed is None else request.sampling.seed
         return replace(request, sampling=replace(request.sampling, seed=seed))
+
+    async def _as_ids(self, request: GenerationRequest) -> GenerationRequest:
+        if request.prompt_text is not None:
+            ids = await self.tokenize(request.prompt_text, add_special_tokens=True)
+            request = replace(request, prompt_text=None, prompt_token_ids=tuple(ids))
+        sampling = request.sampling
+        if sampling.bad_words:
+            runs = await asyncio.to_thread(bad_word_ids, sampling.bad_words, self._encode_bare)
+            sampling = replace(sampling, bad_words=(), bad_word_ids=(*sampling.bad_word_ids, *runs))
+        return replace(request, sampling=sampling)
+
+    def _encode_bare(self, text: str) -> list[int]:
+        return self.model.tokenizer.encode(text, add_special_tokens=False)
 
     async def tokenize(self, text: str, add_special_tokens: bool) -> list[int]:
         """Ids of `text`."""

@@ -13,7 +13,7 @@ from outrider_cluster.gateway.chat import ChatDialect, chat_requests
 from outrider_cluster.gateway.completions import CompletionDialect, completion_requests
 from outrider_cluster.gateway.connection import while_connected
 from outrider_cluster.gateway.dispatcher import Dispatcher, Submission
-from outrider_cluster.gateway.errors import UnsupportedParameter, refusal_reason
+from outrider_cluster.gateway.errors import refusal_reason
 from outrider_cluster.gateway.gateway_metrics import GatewayMetrics
 from outrider_cluster.gateway.http_names import http_names
 from outrider_cluster.gateway.intake import Intake
@@ -67,15 +67,9 @@ class OpenAiFront:
         return await read_object(request, self.settings.max_body_bytes, self.settings.body_timeout_s)
 
     def _check(self, body: SamplingBody) -> None:
-        """What concerns several fields, or the vocabulary."""
+        """What concerns several fields."""
         if body.stream_options is not None and not body.stream:
             raise InvalidRequest("stream_options", body.stream_options.model_dump(), "only together with stream: true")
-        if body.logit_bias:
-            vocab_size = self.intake.limits().vocab_size
-            for token in body.logit_bias:
-                if not (token.isdecimal() and len(token) < 12 and int(token) < vocab_size):
-                    raise InvalidRequest(f"logit_bias.{token[:32]}", token, f"token ids in [0, {vocab_size})")
-            raise UnsupportedParameter("logit_bias", body.logit_bias, "null or {} (not supported yet)")
 
     async def _answer(
         self,

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from outrider_cluster.gateway.body_model import Body, NeutralOnly, neutral
+from outrider_runtime.errors import InvalidRequest
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
 
 DEFAULT_TEMPERATURE = 1.0
@@ -20,6 +21,17 @@ DEFAULT_COMPLETION_TOKENS = 16
 
 def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
+
+
+def _bias_by_id(raw: Mapping[str, float]) -> dict[int, float]:
+    """Bias by id; JSON has texts only for keys."""
+    by_id: dict[int, float] = {}
+    for key, bias in raw.items():
+        is_id = key.isascii() and key.isdecimal() and len(key) < 12
+        if not is_id or int(key) in by_id:
+            raise InvalidRequest(f"logit_bias.{key[:32]}", key, "token ids in decimal, each once")
+        by_id[int(key)] = bias
+    return by_id
 
 
 def _is_neutral_format(value: object) -> bool:
@@ -37,18 +49,12 @@ _IGNORED = frozenset(
     }
 )
 _NOT_SERVED: Mapping[str, NeutralOnly] = {
-    "presence_penalty": neutral(0),
-    "frequency_penalty": neutral(0),
-    "repetition_penalty": neutral(1),
     "length_penalty": neutral(1),
-    "min_tokens": neutral(0),
     "best_of": neutral(1),
     "service_tier": neutral("auto", "default"),
     "priority": neutral(0),
     "use_beam_search": neutral(False),
     "prompt_logprobs": neutral(),
-    "allowed_token_ids": neutral(),
-    "bad_words": neutral([]),
     "skip_special_tokens": neutral(True),
     "spaces_between_special_tokens": neutral(True),
     "truncate_prompt_tokens": neutral(),
@@ -108,7 +114,13 @@ class SamplingBody(Body):
     stop_token_ids: list[int] | None = None
     ignore_eos: bool | None = None
     include_stop_str_in_output: bool | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
     logit_bias: dict[str, float] | None = None
+    allowed_token_ids: list[int] | None = None
+    bad_words: list[str] | None = None
+    min_tokens: int | None = None
     user: str | None = None
     prompt_cache_key: str | None = None
     speculation: SpeculationBody | None = None
@@ -124,7 +136,13 @@ class SamplingBody(Body):
         return bool(self.stream_options and self.stream_options.include_usage)
 
     def sampling(self, default_max_tokens: int | None) -> SamplingParams:
-        """In domain words, with OpenAI's defaults. Values are not yet checked against their bounds."""
+        """In domain words, with OpenAI's defaults. Values are not yet checked against their bounds.
+
+        Raises:
+            InvalidRequest: a key of `logit_bias` is no id, or `allowed_token_ids` allows none.
+        """
+        if self.allowed_token_ids == []:
+            raise InvalidRequest("allowed_token_ids", [], "at least 1 id, or null to allow all")
         return SamplingParams(
             temperature=DEFAULT_TEMPERATURE if self.temperature is None else self.temperature,
             top_k=0 if self.top_k in (None, -1) else self.top_k or 0,
@@ -137,6 +155,13 @@ class SamplingBody(Body):
             stop=tuple(self.stop or ()),
             n=1 if self.n is None else self.n,
             include_stop_str_in_output=bool(self.include_stop_str_in_output),
+            presence_penalty=self.presence_penalty or 0.0,
+            frequency_penalty=self.frequency_penalty or 0.0,
+            repetition_penalty=1.0 if self.repetition_penalty is None else self.repetition_penalty,
+            logit_bias=_bias_by_id(self.logit_bias or {}),
+            allowed_token_ids=tuple(self.allowed_token_ids or ()),
+            bad_words=tuple(self.bad_words or ()),
+            min_tokens=self.min_tokens or 0,
         )
 
     def speculation_options(self) -> SpeculationOptions:

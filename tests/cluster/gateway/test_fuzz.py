@@ -17,6 +17,8 @@ FIELDS = [
     "model", "prompt", "messages", "stream", "stream_options", "n", "seed", "max_tokens", "max_completion_tokens",
     "temperature", "top_p", "top_k", "min_p", "stop", "stop_token_ids", "ignore_eos", "include_stop_str_in_output",
     "logit_bias", "speculation", "logprobs", "tools", "response_format", "user", "echo", "best_of",
+    "presence_penalty", "frequency_penalty", "repetition_penalty", "allowed_token_ids", "bad_words", "min_tokens",
+    "top_logprobs", "prompt_logprobs",
 ]  # fmt: skip
 numbers = st.integers() | st.floats() | st.sampled_from([2**63, 2**64, -(2**63), 10**400])
 leaves = st.none() | st.booleans() | numbers | st.text(st.characters(), max_size=12)

@@ -48,6 +48,28 @@ async def test_targets_get_ids_a_seed_one_choice_and_a_name_that_the_server_made
         assert len(request.request_id) == 32 and request.committed_token_ids == ()
 
 
+async def test_penalties_bias_and_masks_reach_the_target_as_ids() -> None:
+    async with gateway_bench() as bench:
+        await bench.openai.chat.completions.create(
+            model=MODEL,
+            messages=HI,
+            max_tokens=6,
+            presence_penalty=0.3,
+            frequency_penalty=0.7,
+            logit_bias={"50": -100},
+            extra_body={
+                "repetition_penalty": 1.2,
+                "allowed_token_ids": [1, 2],
+                "bad_words": [" no"],
+                "min_tokens": 3,
+            },
+        )
+        sampling = bench.targets[0].requests[0].sampling
+        assert (sampling.presence_penalty, sampling.frequency_penalty, sampling.repetition_penalty) == (0.3, 0.7, 1.2)
+        assert (sampling.logit_bias, sampling.allowed_token_ids, sampling.min_tokens) == ({50: -100.0}, (1, 2), 3)
+        assert (sampling.bad_words, sampling.bad_word_ids) == ((), (tuple(b"no"),))
+
+
 async def test_a_stream_says_the_same_as_a_whole_answer_and_ends_with_the_usage() -> None:
     async with gateway_bench() as bench:
         stream = await bench.openai.chat.completions.create(

@@ -35,6 +35,27 @@ def test_a_zero_is_not_taken_for_absent() -> None:
     assert (sampling.temperature, sampling.seed, sampling.max_tokens, sampling.n) == (0.0, 0, 0, 0)
 
 
+def test_penalties_bias_and_masks_become_domain_words() -> None:
+    fields = {"presence_penalty": 0.5, "frequency_penalty": -1, "repetition_penalty": 1.1, "min_tokens": 4}
+    lists = {"logit_bias": {"7": -3, "0": 2.5}, "allowed_token_ids": [1, 2], "bad_words": ["a", "b c"]}
+    sampling = chat(**fields, **lists).sampling(None)
+    assert {name: getattr(sampling, name) for name in fields} == fields
+    assert (sampling.logit_bias, sampling.allowed_token_ids) == ({7: -3.0, 0: 2.5}, (1, 2))
+    assert (sampling.bad_words, sampling.bad_word_ids) == (("a", "b c"), ())
+    assert chat(**dict.fromkeys([*fields, *lists])).sampling(None) == chat().sampling(None)
+
+
+@pytest.mark.parametrize("bias", [{"x": 1}, {"-1": 1}, {"1": 0, "01": 1}, {"1" * 12: 1}, {"": 1}, {"٣": 1}])
+def test_a_bias_by_anything_but_ids_is_refused(bias: dict[str, float]) -> None:
+    with pytest.raises(InvalidRequest, match="token ids in decimal"):
+        chat(logit_bias=bias).sampling(None)
+
+
+def test_a_list_that_allows_nothing_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="at least 1 id"):
+        chat(allowed_token_ids=[]).sampling(None)
+
+
 def test_stop_may_be_one_text_or_several() -> None:
     assert chat(stop="a").sampling(None).stop == ("a",)
     assert chat(stop=["a", "b"]).sampling(None).stop == ("a", "b")
@@ -75,16 +96,15 @@ def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_known_one(
     [
         ("logprobs", True),
         ("top_logprobs", 3),
-        ("presence_penalty", 0.5),
-        ("frequency_penalty", -1),
-        ("repetition_penalty", 1.1),
+        ("prompt_logprobs", 1),
+        ("length_penalty", 0.5),
+        ("use_beam_search", True),
         ("tools", [{"type": "function"}]),
         ("tool_choice", "required"),
         ("functions", [{}]),
         ("response_format", {"type": "json_object"}),
         ("best_of", 2),
         ("prediction", {"type": "content", "content": "x"}),
-        ("min_tokens", 4),
         ("chat_template", "x"),
     ],
 )

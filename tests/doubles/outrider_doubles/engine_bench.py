@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from prometheus_client import CollectorRegistry
 
@@ -118,15 +120,39 @@ def toy_settings(**changes: object) -> TargetSettings:
 
 
 def expected_ids(
-    forward: ToyForward, prompt: Sequence[int], sampling: SamplingParams, seed: int, count: int
+    forward: ToyForward,
+    prompt: Sequence[int],
+    sampling: SamplingParams,
+    seed: int,
+    count: int,
+    output: Sequence[int] = (),
 ) -> list[int]:
-    """Ids that plain one-by-one decoding gives, stop conditions aside."""
-    ids = list(prompt)
-    for position in range(len(prompt), len(prompt) + count):
-        logits = torch.from_numpy(forward.law(ids))
-        ids.append(
-            sample_reference(
-                logits, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p, seed, position
-            )
-        )
-    return ids[len(prompt) :]
+    """The next `count` ids after `output` that plain one-by-one decoding gives, ends aside."""
+    ids = [*prompt, *output]
+    for position in range(len(ids), len(ids) + count):
+        logits = changed_logits(forward.law(ids), sampling, prompt, ids[len(prompt) :])
+        filters = (sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p)
+        ids.append(sample_reference(torch.from_numpy(logits), *filters, seed, position))
+    return ids[len(prompt) + len(output) :]
+
+
+def changed_logits(
+    logits: npt.NDArray[np.float32], sampling: SamplingParams, prompt: Sequence[int], output: Sequence[int]
+) -> npt.NDArray[np.float32]:
+    """Masks, bias and penalties of one position, spelled out from the whole prompt and output."""
+    banned = {run[-1] for run in sampling.bad_word_ids if (*output, run[-1])[-len(run) :] == run}
+    if len(output) < sampling.min_tokens:
+        banned |= {EOS, *sampling.stop_token_ids}
+    allowed = set(sampling.allowed_token_ids) or set(range(len(logits)))
+    changed = logits.copy()
+    for token in range(len(logits)):
+        if token in banned or token not in allowed:
+            changed[token] = -np.inf
+            continue
+        changed[token] = z = np.float32(float(logits[token]) + sampling.logit_bias.get(token, 0.0))
+        if token in prompt or token in output:
+            repetition, count = sampling.repetition_penalty, list(output).count(token)
+            scaled = float(z) / repetition if z > 0 else float(z) * repetition
+            presence = sampling.presence_penalty if count else 0.0
+            changed[token] = scaled - sampling.frequency_penalty * count - presence
+    return changed

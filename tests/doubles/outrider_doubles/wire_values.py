@@ -76,6 +76,14 @@ sampling = st.builds(
     stop=some(name),
     n=st.integers(1, 2**32 - 1),
     include_stop_str_in_output=st.booleans(),
+    presence_penalty=double,
+    frequency_penalty=double,
+    repetition_penalty=double,
+    logit_bias=st.dictionaries(token, double, max_size=3),
+    allowed_token_ids=tokens,
+    bad_words=some(name),
+    bad_word_ids=some(tokens),
+    min_tokens=u32,
 )
 speculation = st.builds(SpeculationOptions, st.none() | u32, st.none() | st.text(min_size=1, max_size=20))
 requests = st.builds(

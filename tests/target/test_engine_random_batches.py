@@ -1,0 +1,135 @@
+"""Random batches of random valid requests: none fails, and each says what it says alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+from outrider_doubles.engine_bench import EOS, VOCAB_SIZE, Collector, EngineBench, expected_ids, letter, toy_settings
+from outrider_doubles.scripted_speculator import ScriptedSpeculator
+from outrider_doubles.toy_forward import ToyForward
+
+from outrider_wire.generation import GenerationRequest
+from outrider_wire.sampling import SamplingParams, SpeculationOptions
+
+FORWARD = ToyForward(VOCAB_SIZE)
+
+
+def random_sampling(random: Random) -> SamplingParams:
+    """Any valid parameters; small numbers, so that penalties, words and ends meet often."""
+
+    def ids(most: int, first: int = 2) -> tuple[int, ...]:
+        return tuple(random.sample(range(first, VOCAB_SIZE), random.randint(0, most)))
+
+    def maybe(value: object, default: object) -> object:
+        return value if random.random() < 0.4 else default
+
+    return SamplingParams(  # type: ignore[arg-type]
+        temperature=random.choice([0.0, 0.0, 0.01, 1.0, 2.0]),
+        top_k=maybe(random.choice([1, 5, VOCAB_SIZE]), 0),
+        top_p=maybe(random.choice([0.1, 0.8]), 1.0),
+        min_p=maybe(0.2, 0.0),
+        max_tokens=random.randint(6, 24),
+        ignore_eos=random.random() < 0.5,
+        stop_token_ids=maybe(ids(3), ()),
+        stop=maybe((letter(random.randrange(VOCAB_SIZE)) + letter(random.randrange(VOCAB_SIZE)),), ()),
+        presence_penalty=maybe(random.uniform(-2, 2), 0.0),
+        frequency_penalty=maybe(random.uniform(-2, 2), 0.0),
+        repetition_penalty=maybe(random.uniform(0.1, 2), 1.0),
+        logit_bias=maybe({token: random.uniform(-9, 9) for token in ids(4, 0)}, {}),
+        allowed_token_ids=maybe((0, *ids(20)), ()),
+        bad_word_ids=maybe(tuple(run for run in (ids(1), ids(2), ids(3)) if run), ()),
+        min_tokens=maybe(random.randint(0, 6), 0),
+    )
+
+
+def cut(ids: list[int], sampling: SamplingParams) -> list[int]:
+    """Ids up to the first end."""
+    text = ""
+    for place, token in enumerate(ids):
+        text += letter(token)
+        stopped = place >= sampling.min_tokens and any(text.endswith(stop) for stop in sampling.stop)
+        if stopped or token in sampling.stop_token_ids or (token == EOS and not sampling.ignore_eos):
+            return ids[: place + 1]
+    return ids
+
+
+def alone(request: GenerationRequest, seed: int) -> list[int]:
+    """The whole answer, decoded one by one."""
+    prompt, sampling = request.prompt_token_ids or (), request.sampling
+    return cut(expected_ids(FORWARD, prompt, sampling, seed, sampling.max_tokens or 0), sampling)
+
+
+def random_requests(random: Random, count: int) -> list[GenerationRequest]:
+    return [
+        GenerationRequest(
+            prompt_token_ids=tuple(random.choices(range(2, 12), k=random.randint(1, 40))),
+            sampling=random_sampling(random),
+            speculation=SpeculationOptions(max_depth=random.choice([None, None, 0, 2])),
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("chance", range(30))
+def test_random_batches_of_random_parameters_never_fail_and_equal_one_by_one_decoding(chance: int) -> None:
+    random = Random(chance)
+    requests = random_requests(random, 12)
+    expected = [alone(request, seed) for seed, request in enumerate(requests)]
+    continuations = {(*(r.prompt_token_ids or ()),): ids for r, ids in zip(requests, expected, strict=True)}
+
+    def mostly_right(ids: Sequence[int], depth: int) -> list[int]:
+        for prompt, answer in continuations.items():
+            done = len(ids) - len(prompt)
+            if done >= 0 and (*ids,) == (*prompt, *answer[:done]):
+                known = answer[done : done + depth]
+                return [t if random.random() < 0.8 else random.randrange(VOCAB_SIZE) for t in known] or [0]
+        return [random.randrange(VOCAB_SIZE) for _ in range(depth)]
+
+    speculator = ScriptedSpeculator(mostly_right, random, hit_rate=0.8)
+    bounds = toy_settings(blocks=random.choice([8, 20, 64]), max_num_batched_tokens=random.choice([21, 64]))
+    bench = EngineBench(bounds, speculator, depth=random.randint(0, 7))
+    answers = []
+    for seed, request in enumerate(requests):
+        answers.append(bench.submit(request, seed))
+        if random.random() < 0.3:
+            bench.engine.step()
+    bench.run()
+    for answer, ids in zip(answers, expected, strict=True):
+        assert answer.error is None
+        assert answer.token_ids == ids
+    assert bench.engine.kv_usage == 0 and speculator.session_count() == 0
+
+
+def test_a_mixed_batch_of_32_equals_the_same_requests_alone() -> None:
+    random = Random(32)
+    requests = random_requests(random, 32)
+    speculator = ScriptedSpeculator(lambda ids, k: random.choices(range(VOCAB_SIZE), k=k), random, hit_rate=0.7)
+    bench = EngineBench(toy_settings(max_num_seqs=32, max_num_batched_tokens=512, blocks=256), speculator, depth=4)
+    together = [bench.submit(request, seed) for seed, request in enumerate(requests)]
+    bench.run()
+    for seed, request in enumerate(requests):
+        single = EngineBench(toy_settings())
+        answer = single.submit(request, seed)
+        single.run()
+        assert answer.token_ids == together[seed].token_ids == alone(request, seed)
+
+
+def test_two_thousand_rounds_of_arriving_random_requests_fail_none() -> None:
+    random = Random(7)
+    speculator = ScriptedSpeculator(lambda ids, k: random.choices(range(12), k=k), random, hit_rate=0.8)
+    bench = EngineBench(toy_settings(blocks=24), speculator, depth=5)
+    running: list[tuple[GenerationRequest, int, Collector]] = []
+    for seed in range(2000):
+        if len(running) < 12:
+            (request,) = random_requests(random, 1)
+            running.append((request, seed, bench.submit(request, seed)))
+        bench.engine.step()
+        assert all(answer.error is None for _, _, answer in running)
+        done = [item for item in running if item[2].finished is not None]
+        running = [item for item in running if item[2].finished is None]
+        for request, began, answer in done[:: 1 + seed % 3]:
+            assert answer.token_ids == alone(request, began)
+    bench.run()
+    assert bench.engine.kv_usage == 0
