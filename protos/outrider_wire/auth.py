@@ -27,7 +27,7 @@ class TokenInterceptor(grpc.aio.ServerInterceptor):
     ) -> Handler | None:
         """Pass the call on, or put a handler in its place that denies it."""
         handler = await continuation(handler_call_details)
-        if handler is None or handler_call_details.method.startswith(_OPEN_PREFIX):
+        if handler_call_details.method.startswith(_OPEN_PREFIX):
             return handler
         return handler if self._admits(handler_call_details.invocation_metadata) else _deny(handler)
 
@@ -43,11 +43,13 @@ class TokenInterceptor(grpc.aio.ServerInterceptor):
         return any(matches)
 
 
-def _deny(handler: Handler) -> Handler:
+def _deny(handler: Handler | None) -> Handler:
+    """A handler that refuses, of the same kind: of none for methods that do not exist, which strangers do not learn."""
+
     async def refuse(_request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> None:
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, "a valid bearer token is needed")
 
-    if handler.request_streaming and handler.response_streaming:
+    if handler is None or (handler.request_streaming and handler.response_streaming):
         return grpc.stream_stream_rpc_method_handler(refuse)
     if handler.response_streaming:
         return grpc.unary_stream_rpc_method_handler(refuse)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -10,11 +9,11 @@ from typing import TypeAlias
 import grpc
 
 from outrider.v1 import draft_pb2 as pb
-from outrider_runtime.errors import Mismatch, NotReady
+from outrider_runtime.errors import Mismatch
 from outrider_wire.decoding import message_from
 from outrider_wire.draft_codec import MalformedFrame, drafter_frame_from, speculate_request_from
 from outrider_wire.drafting import DrafterFrame, DrafterRound, Hello, VerifierFrame, VerifierRound
-from outrider_wire.status import error_from_rpc
+from outrider_wire.failures import our_failures
 
 Call: TypeAlias = "grpc.aio.StreamStreamCall[pb.SpeculateRequest, bytes]"
 
@@ -35,6 +34,7 @@ class DraftStream:
         """Send a frame; returns when gRPC has taken it, which back-pressure may delay.
 
         Raises:
+            InvalidRequest: a value does not fit into the frame.
             OutriderError: the stream is broken or closed.
         """
         await _write(self._call, frame)
@@ -67,7 +67,8 @@ async def open_draft_stream(channel: grpc.aio.Channel, hello: Hello) -> DraftStr
     speculate: grpc.aio.StreamStreamMultiCallable[pb.SpeculateRequest, bytes] = channel.stream_stream(
         _SPECULATE, request_serializer=pb.SpeculateRequest.SerializeToString
     )
-    call = speculate()
+    with _failures():
+        call = speculate()
     try:
         await _write(call, hello)
         worker = await _read(call)
@@ -96,12 +97,12 @@ def check_agreement(verifier: Hello, worker: Hello) -> None:
 
 async def _write(call: Call, frame: VerifierFrame) -> None:
     message = speculate_request_from(frame)
-    with _failures(call):
+    with _failures():
         await call.write(message)
 
 
 async def _read(call: Call) -> DrafterFrame | None:
-    with _failures(call):
+    with _failures():
         data = await call.read()
     if not isinstance(data, bytes):  # the mark for the end of a stream
         return None
@@ -109,19 +110,12 @@ async def _read(call: Call) -> DrafterFrame | None:
 
 
 @contextmanager
-def _failures(call: Call) -> Iterator[None]:
+def _failures() -> Iterator[None]:
     """Turns all that gRPC raises into errors of ours."""
-    try:
-        yield
-    except grpc.aio.AioRpcError as error:
-        if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in (error.details() or ""):
-            raise MalformedFrame("frame", error.details(), "a message within the size limit") from error
-        raise error_from_rpc(error) from error
-    except asyncio.InvalidStateError as error:
-        raise NotReady("the stream has ended") from error
-    except asyncio.CancelledError as error:
-        task = asyncio.current_task()
-        if not call.cancelled() or task is None or task.cancelling():
+    with our_failures():
+        try:
+            yield
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in (error.details() or ""):
+                raise MalformedFrame("frame", error.details(), "a message within the size limit") from error
             raise
-        # gRPC reports a stream that we closed as if somebody had cancelled the task that waits on it.
-        raise NotReady("the stream was closed") from error

@@ -26,6 +26,7 @@ from outrider_wire.drafting import (
     VerifierFrame,
     VerifierRound,
 )
+from outrider_wire.encoding import misfits_named
 
 MAX_NAME_CHARACTERS = 256
 """Of any text in a Hello."""
@@ -41,17 +42,23 @@ class MalformedFrame(InvalidRequest):
 
 
 def speculate_request_from(frame: VerifierFrame) -> pb.SpeculateRequest:
-    """A verifier's frame as it goes on the wire."""
+    """A verifier's frame as it goes on the wire.
+
+    Raises:
+        InvalidRequest: a value does not fit.
+    """
     if isinstance(frame, Hello):
-        return pb.SpeculateRequest(hello=_hello_to(frame))
-    return pb.SpeculateRequest(
-        round=pb.VerifierRound(
-            opens=[_open_to(item) for item in frame.opens],
-            commits=[_commit_to(item) for item in frame.commits],
-            closes=[
-                pb.Close(session=c.session, epoch=c.epoch, outcome=_OUTCOME_TO_PB[c.outcome]) for c in frame.closes
-            ],
-        )
+        with misfits_named(pb.Hello, frame):
+            return pb.SpeculateRequest(hello=_hello_to(frame))
+    with misfits_named(pb.VerifierRound, frame):
+        return pb.SpeculateRequest(round=_verifier_round_to(frame))
+
+
+def _verifier_round_to(frame: VerifierRound) -> pb.VerifierRound:
+    return pb.VerifierRound(
+        opens=[_open_to(item) for item in frame.opens],
+        commits=[_commit_to(item) for item in frame.commits],
+        closes=[pb.Close(session=c.session, epoch=c.epoch, outcome=_OUTCOME_TO_PB[c.outcome]) for c in frame.closes],
     )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from typing import Protocol, TypeAlias
 
 import grpc
 
 from outrider.v1 import draft_pb2 as pb
+from outrider_wire.answers import send_all
 from outrider_wire.decoding import message_from
 from outrider_wire.draft_codec import MalformedFrame, speculate_response_from, verifier_frame_from
 from outrider_wire.drafting import DrafterFrame, VerifierFrame
@@ -17,8 +17,8 @@ from outrider_wire.status import abort_with
 
 DRAFT_SERVICE = pb.DESCRIPTOR.services_by_name["DraftService"].full_name
 
-Context: TypeAlias = "grpc.aio.ServicerContext[bytes, pb.SpeculateResponse]"
-Rpc: TypeAlias = "grpc.RpcMethodHandler[bytes, pb.SpeculateResponse]"
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+Rpc: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 class DraftHandler(Protocol):
@@ -41,17 +41,13 @@ class DraftHandler(Protocol):
 def draft_service(handler: DraftHandler) -> ServiceRegistration:
     """DraftService over `handler`, ready for `start_server`."""
 
-    async def speculate(messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[pb.SpeculateResponse]:
+    async def speculate(messages: AsyncIterator[bytes], context: Context) -> None:
         try:
-            async with aclosing(handler.speculate(_Frames(messages), context.peer())) as answers:  # type: ignore[type-var]
-                async for frame in answers:
-                    yield speculate_response_from(frame)
+            await send_all(handler.speculate(_Frames(messages), context.peer()), speculate_response_from, context)
         except Exception as error:
             await abort_with(context, error)
 
-    rpc: Rpc = grpc.stream_stream_rpc_method_handler(
-        speculate, response_serializer=pb.SpeculateResponse.SerializeToString
-    )
+    rpc: Rpc = grpc.stream_stream_rpc_method_handler(speculate)
     return ServiceRegistration(DRAFT_SERVICE, {"Speculate": rpc})
 
 

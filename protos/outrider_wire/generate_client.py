@@ -10,11 +10,14 @@ import grpc
 from outrider.v1 import generate_pb2 as pb
 from outrider.v1 import generate_pb2_grpc as pb_grpc
 from outrider_runtime.errors import EngineFailed
+from outrider_wire.failures import our_failures
 from outrider_wire.generate_codec import generate_request_from, generation_delta_from
 from outrider_wire.generation import GenerationDelta, GenerationRequest
-from outrider_wire.status import error_from_rpc
 
 Call: TypeAlias = "grpc.aio.UnaryStreamCall[pb.GenerateRequest, pb.GenerateResponse]"
+
+_ENDLESS_S = 365 * 86400.0
+"""gRPC takes a deadline that is further away than it can count for one that has passed."""
 
 
 class GenerateClient:
@@ -36,18 +39,23 @@ class GenerateClient:
 
         Args:
             request: what to generate.
-            timeout_s: deadline of the whole call in seconds; None for none.
+            timeout_s: deadline of the whole call in seconds; None, or a year and more, for none.
 
         Raises:
-            OutriderError: as the server's status says.
+            InvalidRequest: a value does not fit into the message.
+            OutriderError: as the server's status says; NotReady if the channel is closed.
         """
-        call: Call = self._stub.Generate(generate_request_from(request), timeout=timeout_s, metadata=self._metadata)
-        try:
-            async for message in call:
-                if message is None:  # gRPC's way to say that it came and could not be read
-                    raise EngineFailed("the answer holds a message that cannot be read")
-                yield generation_delta_from(message)
-        except grpc.aio.AioRpcError as error:
-            raise error_from_rpc(error) from error
-        finally:
-            call.cancel()
+        message = generate_request_from(request)
+        with our_failures():
+            call = self._call(message, None if timeout_s is None or timeout_s > _ENDLESS_S else timeout_s)
+            try:
+                async for response in call:
+                    if response is None:  # gRPC's way to say that it came and could not be read
+                        raise EngineFailed("the answer holds a message that cannot be read")
+                    yield generation_delta_from(response)
+            finally:
+                call.cancel()
+
+    def _call(self, message: pb.GenerateRequest, timeout_s: float | None) -> Call:
+        call: Call = self._stub.Generate(message, timeout=timeout_s, metadata=self._metadata)
+        return call

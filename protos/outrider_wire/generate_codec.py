@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from outrider.v1 import common_pb2 as common
 from outrider.v1 import generate_pb2 as pb
+from outrider_wire.encoding import misfits_named
 from outrider_wire.generation import (
     Finished,
     FinishReason,
@@ -19,10 +20,21 @@ _REASON_TO_PB = {
     FinishReason.ABORT: pb.FINISH_REASON_ABORT,
 }
 _REASON_FROM_PB = {value: reason for reason, value in _REASON_TO_PB.items()}
+_ATTRIBUTES = {"text": "prompt_text", "token_ids": "prompt_token_ids"}
+"""Where a request has another word than the message."""
 
 
 def generate_request_from(request: GenerationRequest) -> pb.GenerateRequest:
-    """A request as it goes on the wire."""
+    """A request as it goes on the wire.
+
+    Raises:
+        InvalidRequest: a value does not fit.
+    """
+    with misfits_named(pb.GenerateRequest, request, _ATTRIBUTES):
+        return _request_to(request)
+
+
+def _request_to(request: GenerationRequest) -> pb.GenerateRequest:
     message = pb.GenerateRequest(
         request_id=request.request_id,
         model=request.model,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import grpc
 
 from outrider.v1 import generate_pb2 as pb
+from outrider_wire.answers import send_all
 from outrider_wire.decoding import message_from
 from outrider_wire.generate_codec import generate_response_from, generation_request_from
 from outrider_wire.generation import GenerationDelta, GenerationRequest
@@ -18,8 +18,8 @@ from outrider_wire.status import abort_with
 
 GENERATE_SERVICE = pb.DESCRIPTOR.services_by_name["GenerateService"].full_name
 
-Context: TypeAlias = "grpc.aio.ServicerContext[bytes, pb.GenerateResponse]"
-Rpc: TypeAlias = "grpc.RpcMethodHandler[bytes, pb.GenerateResponse]"
+Context: TypeAlias = "grpc.aio.ServicerContext[bytes, bytes]"
+Rpc: TypeAlias = "grpc.RpcMethodHandler[bytes, bytes]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,14 @@ class GenerateHandler(Protocol):
 def generate_service(handler: GenerateHandler) -> ServiceRegistration:
     """GenerateService over `handler`, ready for `start_server`."""
 
-    async def generate(data: bytes, context: Context) -> AsyncIterator[pb.GenerateResponse]:
+    async def generate(data: bytes, context: Context) -> None:
         try:
             request = generation_request_from(message_from(pb.GenerateRequest, data))
-            async with aclosing(handler.generate(request, _call_info(context))) as deltas:  # type: ignore[type-var]
-                async for delta in deltas:
-                    yield generate_response_from(delta)
+            await send_all(handler.generate(request, _call_info(context)), generate_response_from, context)
         except Exception as error:
             await abort_with(context, error)
 
-    rpc: Rpc = grpc.unary_stream_rpc_method_handler(generate, response_serializer=pb.GenerateResponse.SerializeToString)
+    rpc: Rpc = grpc.unary_stream_rpc_method_handler(generate)
     return ServiceRegistration(GENERATE_SERVICE, {"Generate": rpc})
 
 

@@ -6,9 +6,9 @@ import grpc
 
 from outrider.v1 import registry_pb2 as pb
 from outrider.v1 import registry_pb2_grpc as pb_grpc
+from outrider_wire.failures import our_failures
 from outrider_wire.registry import Member, Snapshot
-from outrider_wire.registry_codec import member_to, snapshot_from
-from outrider_wire.status import error_from_rpc
+from outrider_wire.registry_codec import heartbeat_request_from, snapshot_from
 
 TIMEOUT_S = 2.0
 
@@ -25,11 +25,9 @@ class RegistryClient:
         Raises:
             OutriderError: the controller refuses or does not answer.
         """
-        request = pb.HeartbeatRequest(member=member_to(member), metrics=metrics, leaving=leaving)
-        try:
+        request = heartbeat_request_from(member, metrics, leaving)
+        with our_failures():
             response: pb.HeartbeatResponse = await self._stub.Heartbeat(request, timeout=TIMEOUT_S)
-        except grpc.aio.AioRpcError as error:
-            raise error_from_rpc(error) from error
         return snapshot_from(response.members)
 
     async def snapshot(self) -> Snapshot:
@@ -38,10 +36,8 @@ class RegistryClient:
         Raises:
             OutriderError: the controller does not answer.
         """
-        try:
+        with our_failures():
             response: pb.GetSnapshotResponse = await self._stub.GetSnapshot(pb.GetSnapshotRequest(), timeout=TIMEOUT_S)
-        except grpc.aio.AioRpcError as error:
-            raise error_from_rpc(error) from error
         return snapshot_from(response.members)
 
     async def metrics_text(self) -> str:
@@ -50,8 +46,6 @@ class RegistryClient:
         Raises:
             OutriderError: the controller does not answer.
         """
-        try:
+        with our_failures():
             response: pb.GetMetricsResponse = await self._stub.GetMetrics(pb.GetMetricsRequest(), timeout=TIMEOUT_S)
-        except grpc.aio.AioRpcError as error:
-            raise error_from_rpc(error) from error
         return response.text

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 
 from outrider.v1 import registry_pb2 as pb
 from outrider_runtime.errors import InvalidRequest
+from outrider_wire.encoding import misfits_named
 from outrider_wire.registry import (
     DraftLinkStatus,
     DraftMember,
@@ -28,6 +30,16 @@ _STATE_TO_PB = {
     MemberState.DRAINING: pb.MEMBER_STATE_DRAINING,
 }
 _STATE_FROM_PB = {value: state for state, value in _STATE_TO_PB.items()}
+
+
+def heartbeat_request_from(member: Member, metrics: str, leaving: bool) -> pb.HeartbeatRequest:
+    """A heartbeat as it goes on the wire.
+
+    Raises:
+        InvalidRequest: a value does not fit.
+    """
+    with misfits_named(pb.HeartbeatRequest, SimpleNamespace(member=member, metrics=metrics)):
+        return pb.HeartbeatRequest(member=member_to(member), metrics=metrics, leaving=leaving)
 
 
 def member_to(member: Member) -> pb.Member:

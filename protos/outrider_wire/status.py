@@ -53,6 +53,8 @@ _CODES: dict[type[OutriderError], _Codes] = {
     EngineFailed: _Codes(grpc.StatusCode.INTERNAL, 500),
 }
 _INTERNAL = _Codes(grpc.StatusCode.INTERNAL, 500)
+_OVERSIZE = "message larger than max"
+"""Part of what the gRPC library of either side says of a message beyond its limit."""
 _VALUE = "value"
 _ALLOWED = "allowed"
 
@@ -137,7 +139,7 @@ def error_from_rpc(error: grpc.aio.AioRpcError) -> OutriderError:
         case grpc.StatusCode.UNAUTHENTICATED:
             return Unauthenticated(message)
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
-            return Overloaded(message, _retry_after_s(details))
+            return _exhausted(message, details)
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             return DeadlineExceeded(message)
         case grpc.StatusCode.FAILED_PRECONDITION:
@@ -181,6 +183,15 @@ class _Shortened(str):
 
     def __repr__(self) -> str:
         return str(self)
+
+
+def _exhausted(message: str, details: list[Message]) -> OutriderError:
+    """Our own servers mean that they are overloaded. gRPC means sizes too, and those do not pass by waiting."""
+    if _OVERSIZE not in message:
+        return Overloaded(message, _retry_after_s(details))
+    if message.startswith(("CLIENT: Sent", "SERVER: Received")):
+        return InvalidRequest("message", _Shortened(message), "a message within the size limit")
+    return EngineFailed(message)
 
 
 def _retry_after_s(details: list[Message]) -> float:
