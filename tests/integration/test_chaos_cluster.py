@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from outrider_doubles.chaos_cluster import INTRUDERS, POOL, WORKERS, ChaosCluster, deploy_chaos_cluster
@@ -106,10 +106,11 @@ async def test_a_lie_is_counted_and_changes_no_answer(
 async def test_stops_kills_and_lies_at_random_rounds_change_no_answer_and_drafting_comes_back(
     cluster: ChaosCluster, folder: Path, known: list[Answered], seed: int
 ) -> None:
-    random, workers = Random(seed), Victims(cluster)
+    random = Random(seed)
     liars = [drafter(folder, f"liar-{seed}-{pool}", pool, known) for pool in (POOL, INTRUDERS)]
     async with crowd(cluster, known, seed) as clients:
         async with AsyncExitStack() as stack:
+            workers = stack.enter_context(Victims(cluster))
             for liar in liars:
                 await stack.enter_async_context(intruder(liar, cluster.controller))
             for event in range(EVENTS):
@@ -117,21 +118,26 @@ async def test_stops_kills_and_lies_at_random_rounds_change_no_answer_and_drafti
                     liar.lie = lie_named(random.choice([*SHOWN_BY, *HARMLESS]))
                 workers.suffer(random, everybody_dies=event == EVENTS // 2)
                 await clients.pieces(random.randrange(20, 300))
-        workers.resume()
-        await cluster.until(lambda status: len(linked(status)) == WORKERS)
-        assert workers.killed and not workers.killed & set(linked(cluster.served.status()).values())
+        status = await cluster.until(lambda status: len(linked(status)) == WORKERS)
+        assert workers.killed and not workers.killed & set(linked(status).values())
         await clients.until_accepted(100)
     assert clients.cancelled > 0
     assert [slip for liar in liars for slip in liar.slips] == []
 
 
 class Victims:
-    """The real draft workers, to be stopped, resumed and killed."""
+    """The real draft workers, to be stopped, resumed and killed. On the way out all that live go on."""
 
     def __init__(self, cluster: ChaosCluster) -> None:
         self._cluster = cluster
         self._stopped: set[int] = set()
         self.killed: set[int] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._resume()
 
     def suffer(self, random: Random, everybody_dies: bool) -> None:
         """Something happens to one of them, or the worst to all."""
@@ -139,16 +145,15 @@ class Victims:
             w["pid"] for w in self._cluster.served.status()["draft_workers"] if w["pool"] == POOL and w["pid"] > 1
         ]
         if everybody_dies:
-            self._send(signal.SIGKILL, listed)
-            self.killed.update(listed)
+            self.killed.update(listed, self._stopped)
+            self._send(signal.SIGKILL, self.killed)
         elif random.random() < 0.7 and listed:
             self._stopped.add(random.choice(listed))
             self._send(signal.SIGSTOP, self._stopped)
         else:
-            self.resume()
+            self._resume()
 
-    def resume(self) -> None:
-        """Whoever was stopped goes on."""
+    def _resume(self) -> None:
         self._send(signal.SIGCONT, self._stopped)
         self._stopped.clear()
 

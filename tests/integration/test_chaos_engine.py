@@ -42,8 +42,8 @@ def drafter(name: str, pool: str = "pool", lie: Lie = lies.honest) -> HostileDra
 
 def end(engine: ChaosEngine, *workers: HostileDrafter) -> None:
     """Everything ends, also at the workers, and nobody has seen the verifier break a rule."""
+    engine.rounds_until(lambda: engine.cancelled > 0 and engine.answered > 0)
     engine.finish()
-    assert engine.cancelled > 0 and engine.answered > 0
     wait_until(lambda: all(worker.session_count == 0 for worker in workers))
     assert [slip for worker in workers for slip in worker.slips] == []
 
@@ -66,7 +66,7 @@ def test_a_lie_is_counted_and_changes_no_answer(engine: ChaosEngine, name: str, 
         engine.knows(liar.member(), saint.member())
         engine.rounds_until(lambda: engine.counted(*SHOWN_BY[name]) > 0)
         engine.until_accepted()
-        engine.rounds_until(lambda: engine.preemptions() > 0 and engine.cancelled > 0 and engine.answered > 0)
+        engine.rounds_until(lambda: engine.preemptions() > 0)
         end(engine, saint)
         assert liar.slips == []
 
