@@ -27,7 +27,7 @@ def parse_bytes(value: object) -> object:
         return value
     match = _SIZE.fullmatch(value)
     if match is None or match[2].lower() not in _UNITS:
-        raise ValueError(f"expected a size such as 512MiB or 1GiB, got {value!r}")
+        raise ValueError("expected a size such as 512MiB or 1GiB")
     return int(float(match[1]) * _UNITS[match[2].lower()])
 
 

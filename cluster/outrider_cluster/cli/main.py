@@ -93,7 +93,8 @@ def validate(file: _File, as_json: _Json = False) -> None:
             for finding in findings:
                 typer.echo(finding_line(file, finding))
             valid = not findings
-            typer.echo(f"{file}: {'no faults' if valid else f'{len(findings)} faults'}")
+            count = f"{len(findings)} fault{'s' if len(findings) > 1 else ''}"
+            typer.echo(f"{file}: {'no faults' if valid else count}")
     if not valid:
         raise typer.Exit(FAILED)
 

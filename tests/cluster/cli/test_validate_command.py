@@ -29,6 +29,18 @@ def test_a_good_file_passes() -> None:
     assert (result.exit_code, result.stdout) == (0, f"{GOOD}: no faults\n")
 
 
+def test_one_fault_is_counted_in_the_singular(bad: Path) -> None:
+    result = CliRunner().invoke(app, ["validate", str(bad)])
+    assert result.stdout.splitlines()[-1] == f"{bad}: 1 fault"
+
+
+def test_a_size_that_is_none_is_quoted_once(tmp_path: Path) -> None:
+    file = tmp_path / "size.yaml"
+    file.write_text(GOOD.read_text(encoding="utf-8").replace("1GiB", "1Gig"), encoding="utf-8")
+    result = CliRunner().invoke(app, ["validate", str(file)])
+    assert result.stdout.splitlines()[0].count("1Gig") == 1
+
+
 def test_a_fault_is_one_line_with_file_line_path_value_and_suggestion(bad: Path) -> None:
     result = CliRunner().invoke(app, ["validate", str(bad)])
     line = next(i for i, text in enumerate(bad.read_text().splitlines(), 1) if "max_num_seq:" in text)
