@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
+
+from outrider_kernels.packed_linear import Product, plain_product
 
 LARGEST_MULTIPLE = 64
 _EVERY_COUNT = (*range(1, LARGEST_MULTIPLE + 1), 68, 96, 100, 128, 129, 132, 192, 200, 256, 260, 384)
@@ -44,7 +46,12 @@ def row_padding_for(dtype: torch.dtype) -> RowPadding:
     return RowPadding(minimum=2) if dtype in (torch.bfloat16, torch.float16) else RowPadding(multiple=4)
 
 
-def find_row_padding(shapes: Sequence[tuple[int, int]], dtype: torch.dtype, num_threads: int) -> RowPadding | None:
+def find_row_padding(
+    shapes: Sequence[tuple[int, int]],
+    dtype: torch.dtype,
+    num_threads: int,
+    make_product: Callable[[torch.Tensor, torch.Tensor | None], Product] = plain_product,
+) -> RowPadding | None:
     """Probe this machine's matrix products for the smallest padding that makes them exact.
 
     Random numbers hide most changes of order, rounding to 16 bits nearly all. So every product is one that cancels:
@@ -55,12 +62,13 @@ def find_row_padding(shapes: Sequence[tuple[int, int]], dtype: torch.dtype, num_
         shapes: (N, K) of the weights of all linears of the model.
         dtype: of weights and inputs.
         num_threads: of torch, for which the answer holds.
+        make_product: how the model multiplies, from weight and bias.
 
     Returns:
         None at all if that does, else the default of `dtype`, else the first multiple up to 64; None if none does.
     """
     with _threads(num_threads), torch.inference_mode():
-        exact_counts = [_exact_counts(outputs, inputs, dtype) for outputs, inputs in sorted(set(shapes))]
+        exact_counts = [_exact_counts(outputs, inputs, dtype, make_product) for outputs, inputs in sorted(set(shapes))]
     for padding in _candidates(dtype):
         if all(_holds(padding, counts) for counts in exact_counts):
             return padding
@@ -81,16 +89,22 @@ def _holds(padding: RowPadding, exact_counts: dict[int, bool]) -> bool:
     return all(exact for count, exact in exact_counts.items() if padding.padded(count) == count)
 
 
-def _exact_counts(outputs: int, inputs: int, dtype: torch.dtype) -> dict[int, bool]:
+def _exact_counts(
+    outputs: int,
+    inputs: int,
+    dtype: torch.dtype,
+    make_product: Callable[[torch.Tensor, torch.Tensor | None], Product],
+) -> dict[int, bool]:
     """For each row count tried: whether all its rows equal the same rows of the large batch, with and without bias."""
     large = outputs * inputs > _LARGE_WEIGHT
     counts, batch = (_FEW_COUNTS, _SMALLER_BATCH) if large else (_EVERY_COUNT, _LARGE_BATCH)
     x, weight = _cancelling(batch, min(outputs, max(1, _MOST_NUMBERS // inputs)), inputs, dtype)
     exact = dict.fromkeys(counts, True)
     for bias in (None, torch.zeros(weight.shape[0], dtype=dtype)):
-        whole = functional.linear(x, weight, bias)
+        product = make_product(weight, bias)
+        whole = product(x)
         for count in counts:
-            exact[count] &= torch.equal(functional.linear(x[:count], weight, bias), whole[:count])
+            exact[count] &= torch.equal(product(x[:count]), whole[:count])
     return exact
 
 

@@ -45,13 +45,15 @@ def choose_forward(folder: Path, dtype: ModelDtype, max_model_len: int) -> Chose
     try:
         chosen = ChosenForward(lean_forward(surveyed, max_model_len), "lean decoder")
     except ModelRefused as refusal:
+        # A lean decoder that was built and then refused has taken the weights.
+        surveyed = survey_model(load_causal_lm(folder, dtype), max_model_len)
         chosen = ChosenForward(forward_of(surveyed), f"transformers' definition ({refusal})")
     _LOG.info("%s is served by %s", type(surveyed.model).__name__, chosen.description)
     return chosen
 
 
 def lean_forward(surveyed: SurveyedModel, max_model_len: int) -> LeanForward:
-    """A lean decoder that agrees with the model's own definition. The model stays usable, on the same weights.
+    """A lean decoder that agrees with the model's own definition. The model is left without weights.
 
     Raises:
         ModelRefused: naming what the lean decoder cannot do, or that its logits differ.

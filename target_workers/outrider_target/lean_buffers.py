@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
-from outrider_kernels.row_padding import RowPadding
 from outrider_target.lean_weights import LeanPaddings
 
 
@@ -20,19 +18,10 @@ class LeanSizes:
     """E"""
     num_heads: int
     """H"""
-    num_kv_heads: int
-    """KH"""
     head_dim: int
     """D"""
     intermediate: int
     """I"""
-
-
-class Product(NamedTuple):
-    """Padded input and output of a linear."""
-
-    source: torch.Tensor
-    target: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +31,19 @@ class LeanStep:
     Rows of padding hold whatever an earlier step left: rows of a product do not mix.
     """
 
+    num_tokens: int
+    """T"""
     hidden: Numbers
     """[T, E] the residual stream."""
     normed: Numbers
     """[T, E]"""
-    projected: Numbers
-    """[T, (H + 2 * KH) * D]"""
-    delta: Numbers
-    """[T, E] what a block adds to the residual stream."""
-    gate_up: Numbers
-    """[T, 2 * I]"""
     gated: Numbers
     """[T, I]"""
-    projection: Product
-    output: Product
-    gate_up_product: Product
-    down: Product
+    projection_input: torch.Tensor
+    output_input: torch.Tensor
+    gate_up_input: torch.Tensor
+    down_input: torch.Tensor
+    head_input: torch.Tensor
 
 
 class LeanBuffers:
@@ -83,29 +69,22 @@ class LeanBuffers:
         if needed > self._capacity:
             self._allocate(1 << (needed - 1).bit_length())
 
-        def product(padding: RowPadding, source: torch.Tensor, target: torch.Tensor) -> Product:
-            rows = padding.padded(num_tokens)
-            return Product(source[:rows], target[:rows])
-
         return LeanStep(
+            num_tokens=num_tokens,
             hidden=numbers_of(self.hidden[:num_tokens]),
-            normed=numbers_of(self.normed[:num_tokens]),
-            projected=numbers_of(self._projected[:num_tokens]),
-            delta=numbers_of(self._delta[:num_tokens]),
-            gate_up=numbers_of(self._gate_up[:num_tokens]),
+            normed=numbers_of(self._normed[:num_tokens]),
             gated=numbers_of(self._gated[:num_tokens]),
-            projection=product(paddings.projection, self.normed, self._projected),
-            output=product(paddings.output, self.attended, self._delta),
-            gate_up_product=product(paddings.gate_up, self.normed, self._gate_up),
-            down=product(paddings.down, self._gated, self._delta),
+            projection_input=self._normed[: paddings.projection.padded(num_tokens)],
+            output_input=self.attended[: paddings.output.padded(num_tokens)],
+            gate_up_input=self._normed[: paddings.gate_up.padded(num_tokens)],
+            down_input=self._gated[: paddings.down.padded(num_tokens)],
+            head_input=self._normed[: paddings.head.padded(num_tokens)],
         )
 
     def _allocate(self, capacity: int) -> None:
         sizes = self._sizes
         heads = sizes.num_heads * sizes.head_dim
         self.hidden = self._rows(capacity, sizes.hidden)
-        """[capacity, E]"""
-        self.normed = self._rows(capacity, sizes.hidden)
         """[capacity, E]"""
         self.queries = torch.zeros(capacity, sizes.num_heads, sizes.head_dim)
         """[capacity, H, D] float32"""
@@ -114,9 +93,7 @@ class LeanBuffers:
         is_float32 = self._dtype == torch.float32
         self.attended = self.attended_heads.view(capacity, heads) if is_float32 else self._rows(capacity, heads)
         """[capacity, H * D] the same numbers in the model's dtype."""
-        self._projected = self._rows(capacity, heads + 2 * sizes.num_kv_heads * sizes.head_dim)
-        self._delta = self._rows(capacity, sizes.hidden)
-        self._gate_up = self._rows(capacity, 2 * sizes.intermediate)
+        self._normed = self._rows(capacity, sizes.hidden)
         self._gated = self._rows(capacity, sizes.intermediate)
         self._capacity = capacity
 

@@ -1,4 +1,4 @@
-"""A forward pass for Llama-like models on CPUs: few calls a layer, nothing allocated, nothing computed twice.
+"""A forward pass for Llama-like models on CPUs: few calls a layer, nothing computed twice.
 
 A layer is four matrix products and five kernels. Rounding of bfloat16 is that of transformers' modules, step by step;
 only the order of sums differs. Other models run on `TransformersForward`; which one a model gets, `forward_choice`
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from outrider_kernels.gated_unit_numba import silu_and_multiply
+from outrider_kernels.number_formats_numba import Numbers, numbers_of
 from outrider_kernels.paged_attention_numba import AttentionTables, KeyValueCache, attend_into
 from outrider_kernels.rms_norm_numba import add_rms_norm, rms_norm, rms_norm_heads
 from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_and_write
@@ -54,7 +55,7 @@ class LeanForward:
     @property
     def vocab_size(self) -> int:
         """V."""
-        return self._weights.head.shape[0]
+        return self._weights.head.num_outputs
 
     @property
     def cache_shape(self) -> CacheShape:
@@ -81,12 +82,13 @@ class LeanForward:
                 self._attend(index, layer, step, tables)
                 if index == last:
                     # What follows the last attention is of use to the wanted tokens only.
+                    if not len(batch.logit_indices):
+                        return torch.empty(0, self.vocab_size)
                     step = self._keep(batch)
-                self._transform(layer, step)
-                if index < last:
-                    norm = self._weights.layers[index + 1].input_norm
-                    add_rms_norm(step.hidden, step.delta, norm.weight, norm.epsilon, step.normed)
-            return self._logits(step)
+                delta = self._transform(layer, step)
+                norm = self._weights.final_norm if index == last else self._weights.layers[index + 1].input_norm
+                add_rms_norm(step.hidden, delta, norm.weight, norm.epsilon, step.normed)
+            return self._weights.head.multiply(step.head_input)[: step.num_tokens].float()
 
     def _embed(self, batch: RaggedBatch, step: LeanStep) -> None:
         ids = torch.from_numpy(batch.token_ids)
@@ -98,18 +100,18 @@ class LeanForward:
         """From the normed residual stream to attended heads; writes the step's keys and values."""
         cache, surveyed, buffers = self._cache, self._surveyed[index], self._buffers
         assert cache is not None, "allocate_cache comes first"
-        layer.projection.multiply(*step.projection)
+        projected = numbers_of(layer.projection.multiply(step.projection_input))[: step.num_tokens]
         num_heads, num_kv_heads = surveyed.num_heads, surveyed.num_kv_heads
         if layer.query_norm is not None and layer.key_norm is not None:
             heads = slice(0, num_heads)
-            rms_norm_heads(step.projected, heads, layer.query_norm.weight, layer.query_norm.epsilon)
+            rms_norm_heads(projected, heads, layer.query_norm.weight, layer.query_norm.epsilon)
             heads = slice(num_heads, num_heads + num_kv_heads)
-            rms_norm_heads(step.projected, heads, layer.key_norm.weight, layer.key_norm.epsilon)
-        num_tokens = len(tables.slots)
+            rms_norm_heads(projected, heads, layer.key_norm.weight, layer.key_norm.epsilon)
+        num_tokens = step.num_tokens
         queries = buffers.queries[:num_tokens].numpy()
         keys, values = cache.keys[index], cache.values[index]
         outputs = RotaryOutputs(queries, keys, values)
-        rotate_and_write(step.projected, self._rotary, tables.positions, tables.slots, outputs)
+        rotate_and_write(projected, self._rotary, tables.positions, tables.slots, outputs)
         seen = AttentionTables(tables.block_tables, tables.token_rows, tables.positions, surveyed.sliding_window or 0)
         attended = buffers.attended_heads[:num_tokens]
         attend_into(queries, KeyValueCache(keys, values), seen, surveyed.scaling, attended.numpy())
@@ -123,23 +125,13 @@ class LeanForward:
             buffer[: len(wanted)] = buffer[wanted]
         return self._buffers.step(len(wanted))
 
-    def _transform(self, layer: LeanLayer, step: LeanStep) -> None:
-        """From attended heads to what the layer adds to the residual stream in the end."""
-        layer.output.multiply(*step.output)
+    def _transform(self, layer: LeanLayer, step: LeanStep) -> Numbers:
+        """From attended heads to what the layer adds to the residual stream in the end, [T, E]."""
+        delta = numbers_of(layer.output.multiply(step.output_input))[: step.num_tokens]
         norm = layer.mlp_norm
-        add_rms_norm(step.hidden, step.delta, norm.weight, norm.epsilon, step.normed)
-        layer.gate_up.multiply(*step.gate_up_product)
-        silu_and_multiply(step.gate_up, step.gated)
-        layer.down.multiply(*step.down)
-
-    def _logits(self, step: LeanStep) -> torch.Tensor:
-        norm, head = self._weights.final_norm, self._weights.head
-        add_rms_norm(step.hidden, step.delta, norm.weight, norm.epsilon, step.normed)
-        num_rows = len(step.normed)
-        source = self._buffers.normed[: self._paddings.head.padded(num_rows)]
-        logits = source.new_empty(len(source), self.vocab_size)
-        head.multiply(source, logits)
-        return logits[:num_rows].float()
+        add_rms_norm(step.hidden, delta, norm.weight, norm.epsilon, step.normed)
+        silu_and_multiply(numbers_of(layer.gate_up.multiply(step.gate_up_input))[: step.num_tokens], step.gated)
+        return numbers_of(layer.down.multiply(step.down_input))[: step.num_tokens]
 
 
 def rotary_tables(cosines: torch.Tensor, sines: torch.Tensor, head_dim: int) -> RotaryTables | None:
@@ -156,7 +148,6 @@ def _sizes(weights: LeanWeights, surveyed: SurveyedLayer) -> LeanSizes:
     return LeanSizes(
         hidden=weights.embedding.shape[1],
         num_heads=surveyed.num_heads,
-        num_kv_heads=surveyed.num_kv_heads,
         head_dim=surveyed.head_dim,
-        intermediate=weights.layers[0].down.shape[1],
+        intermediate=weights.layers[0].down.num_inputs,
     )

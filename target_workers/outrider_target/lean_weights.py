@@ -1,13 +1,14 @@
-"""Weights of Llama-like models as the lean decoder multiplies them: what shares an input is one matrix.
+"""Weights of Llama-like models as the lean decoder multiplies them: packed, and what shares an input as one matrix.
 
-The model's own modules keep working: their weights become views of the fused ones, so that nothing is held twice.
+They are taken out of the model's own modules layer by layer, which are left empty: nothing is held twice but an
+embedding that is the output head too, for rows cannot be looked up in a packed matrix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -15,28 +16,23 @@ from transformers import PreTrainedModel
 
 from outrider_kernels.exact_linear import RowPadding, find_row_padding
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
+from outrider_kernels.packed_linear import Product, packed_product
 
 
 @dataclass(frozen=True, slots=True)
 class LeanLinear:
-    """`source @ weight + bias` into memory that is there already."""
+    """`rows @ weight.T + bias`; rows are padded by the caller."""
 
-    transposed: torch.Tensor
-    """[K, N], a view of the weight [N, K]."""
-    bias: torch.Tensor | None
-    """[N]"""
-
-    def multiply(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """Write `target` [M, N] from `source` [M, K]; M is padded by the caller."""
-        if self.bias is None:
-            torch.mm(source, self.transposed, out=target)
-        else:
-            torch.addmm(self.bias, source, self.transposed, out=target)
+    multiply: Product
+    num_outputs: int
+    """N"""
+    num_inputs: int
+    """K"""
 
     @property
     def shape(self) -> tuple[int, int]:
         """N and K."""
-        return self.transposed.shape[1], self.transposed.shape[0]
+        return self.num_outputs, self.num_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +86,13 @@ class LeanWeights:
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> LeanWeights:
-        """Fuse the weights of a model of Llama's structure in place."""
+        """Take the weights out of a model of Llama's structure, which cannot run any more then."""
         decoder: Any = model.get_decoder()
         return cls(
             embedding=model.get_input_embeddings().weight.detach(),
             layers=tuple(_lean_layer(layer) for layer in decoder.layers),
             final_norm=LeanNorm.of(decoder.norm),
-            head=_fused([model.get_output_embeddings()]),
+            head=_packed(*_parameters(model.get_output_embeddings())),
         )
 
     def paddings(self) -> LeanPaddings | None:
@@ -104,7 +100,10 @@ class LeanWeights:
         layer = self.layers[0]
         kinds = (layer.projection, layer.output, layer.gate_up, layer.down, self.head)
         dtype, num_threads = self.embedding.dtype, torch.get_num_threads()
-        found = {shape: find_row_padding([shape], dtype, num_threads) for shape in {kind.shape for kind in kinds}}
+        found = {
+            shape: find_row_padding([shape], dtype, num_threads, packed_product)
+            for shape in {kind.shape for kind in kinds}
+        }
         paddings = [padding for kind in kinds if (padding := found[kind.shape]) is not None]
         return LeanPaddings(*paddings) if len(paddings) == len(kinds) else None
 
@@ -125,20 +124,24 @@ def _lean_layer(layer: Any) -> LeanLayer:
 
 
 def _fused(linears: Sequence[nn.Linear]) -> LeanLinear:
-    """One linear for several with the same input; their parameters become views of its parameters."""
-    biases = [linear.bias for linear in linears if linear.bias is not None]
+    """One linear for several with the same input, which are left without weights."""
+    taken = [_parameters(linear) for linear in linears]
+    biases = [parameters.bias for parameters in taken if parameters.bias is not None]
     assert len(biases) in (0, len(linears)), "projections of one input have biases all or none"
-    weight = _share([linear.weight for linear in linears])
-    return LeanLinear(weight.T, _share(biases) if biases else None)
+    weight = torch.cat([parameters.weight for parameters in taken])
+    for linear in linears:
+        linear.weight.data = linear.weight.new_empty(0)
+    return _packed(weight, torch.cat(biases) if biases else None)
 
 
-def _share(parameters: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Rows of all parameters, one below the other, in one piece of memory that the parameters then use."""
-    if len(parameters) == 1:
-        return parameters[0].detach()
-    whole = torch.cat([parameter.detach() for parameter in parameters])
-    for parameter, part in zip(
-        parameters, torch.split(whole, [len(parameter) for parameter in parameters]), strict=True
-    ):
-        parameter.data = part
-    return whole
+class _Parameters(NamedTuple):
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+
+
+def _parameters(linear: Any) -> _Parameters:
+    return _Parameters(linear.weight.detach(), None if linear.bias is None else linear.bias.detach())
+
+
+def _packed(weight: torch.Tensor, bias: torch.Tensor | None) -> LeanLinear:
+    return LeanLinear(packed_product(weight, bias), *weight.shape)

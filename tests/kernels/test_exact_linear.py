@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from outrider_kernels import row_padding
+from outrider_kernels import packed_linear, row_padding
 from outrider_kernels.exact_linear import ExactLinear, RowPadding, exact_linear, find_row_padding, row_padding_for
+from outrider_kernels.packed_linear import packed_product
 
 SHAPES = [
     (192, 576),  # SmolLM2's keys and values
@@ -36,6 +37,21 @@ def num_threads(request):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("outputs", "inputs"), SHAPES)
+def test_packed_products_are_right_and_their_padded_rows_stand_alone(num_threads, outputs, inputs, dtype) -> None:
+    padding = find_row_padding([(outputs, inputs)], dtype, num_threads, packed_product)
+    assert padding is not None
+    x, weight = cancelling(300, outputs, inputs, dtype)
+    bias = torch.randn(outputs).to(dtype)
+    product = packed_product(weight, bias)
+    whole = product(x)
+    torch.testing.assert_close(whole, (x.double() @ weight.double().T + bias.double()).to(dtype), atol=2e-2, rtol=1e-2)
+    for count in range(1, 65):
+        rows = torch.cat([x[:count], torch.zeros(padding.padded(count) - count, inputs // 2 * 2, dtype=dtype)])
+        assert torch.equal(product(rows)[:count], whole[:count])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("outputs", "inputs"), SHAPES)
 def test_all_rows_of_small_batches_equal_those_of_a_large_one(num_threads, outputs, inputs, dtype) -> None:
     padding = find_row_padding([(outputs, inputs)], dtype, num_threads)
     assert padding is not None
@@ -56,7 +72,7 @@ def test_the_probe_falls_for_no_padding_that_leaves_a_row_different(monkeypatch)
         out[out.shape[0] - leftover :] += 1
         return out
 
-    monkeypatch.setattr(row_padding.functional, "linear", rows_in_sixes)
+    monkeypatch.setattr(packed_linear.functional, "linear", rows_in_sixes)
     monkeypatch.setattr(row_padding, "_LARGE_BATCH", 600)
     assert find_row_padding([(8, 8)], torch.float32, 1) is None
 
@@ -67,7 +83,7 @@ def test_the_probe_finds_the_smallest_multiple_that_works(monkeypatch) -> None:
         out[out.shape[0] // 16 * 16 :] += 1
         return out
 
-    monkeypatch.setattr(row_padding.functional, "linear", rows_in_sixteens)
+    monkeypatch.setattr(packed_linear.functional, "linear", rows_in_sixteens)
     assert find_row_padding([(8, 8)], torch.float32, 1) == RowPadding(multiple=16)
     assert find_row_padding([(8, 8)], torch.bfloat16, 1) == RowPadding(multiple=16)
 

@@ -16,6 +16,7 @@ from outrider_runtime.models.loading import ModelDtype
 from outrider_runtime.models.progress import SilentProgress
 from outrider_target import exact_modules
 from outrider_target.forward import RaggedBatch
+from outrider_target.forward_choice import choose_forward
 from outrider_target.probe import probe_exactness
 from outrider_target.transformers_forward import load_forward
 
@@ -70,6 +71,9 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 def test_the_embedded_model_is_exact(dtype: ModelDtype, threads: int) -> None:
     folder = ensure_demo_model(None, SilentProgress())
     assert probe_exactness(load_forward(folder, dtype, 2048)).exact
+    chosen = choose_forward(folder, dtype, 2048)
+    assert chosen.description == "lean decoder"
+    assert probe_exactness(chosen.forward).exact
 
 
 @pytest.mark.demo_model
