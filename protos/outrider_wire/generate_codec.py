@@ -6,11 +6,13 @@ from outrider.v1 import common_pb2 as common
 from outrider.v1 import generate_pb2 as pb
 from outrider_wire.encoding import misfits_named
 from outrider_wire.generation import (
+    Alternative,
     Finished,
     FinishReason,
     GenerationDelta,
     GenerationRequest,
     SpeculationStatistics,
+    TokenLogprobs,
 )
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
 
@@ -75,7 +77,13 @@ def generation_request_from(message: pb.GenerateRequest) -> GenerationRequest:
 def generate_response_from(delta: GenerationDelta) -> pb.GenerateResponse:
     """A piece of an answer as it goes on the wire."""
     finished = None if delta.finished is None else _finished_to(delta.finished)
-    return pb.GenerateResponse(index=delta.index, token_ids=delta.token_ids, text=delta.text, finished=finished)
+    return pb.GenerateResponse(
+        index=delta.index,
+        token_ids=delta.token_ids,
+        text=delta.text,
+        finished=finished,
+        logprobs=[_logprobs_to(item) for item in delta.logprobs],
+    )
 
 
 def generation_delta_from(message: pb.GenerateResponse) -> GenerationDelta:
@@ -85,7 +93,22 @@ def generation_delta_from(message: pb.GenerateResponse) -> GenerationDelta:
         token_ids=tuple(message.token_ids),
         text=message.text,
         finished=_finished_from(message.finished) if message.HasField("finished") else None,
+        logprobs=tuple(_logprobs_from(item) for item in message.logprobs),
     )
+
+
+def _logprobs_to(item: TokenLogprobs) -> pb.TokenLogprobs:
+    return pb.TokenLogprobs(
+        token_id=item.token_id,
+        logprob=item.logprob,
+        top_ids=[other.token_id for other in item.top],
+        top_logprobs=[other.logprob for other in item.top],
+    )
+
+
+def _logprobs_from(message: pb.TokenLogprobs) -> TokenLogprobs:
+    others = zip(message.top_ids, message.top_logprobs, strict=False)
+    return TokenLogprobs(message.token_id, message.logprob, tuple(Alternative(*other) for other in others))
 
 
 def _sampling_to(params: SamplingParams) -> common.SamplingParams:
@@ -109,6 +132,7 @@ def _sampling_to(params: SamplingParams) -> common.SamplingParams:
         bad_words=params.bad_words,
         bad_word_ids=[common.TokenIds(ids=ids) for ids in params.bad_word_ids],
         min_tokens=params.min_tokens,
+        logprobs=params.logprobs,
     )
 
 
@@ -133,6 +157,7 @@ def _sampling_from(message: common.SamplingParams) -> SamplingParams:
         bad_words=tuple(message.bad_words),
         bad_word_ids=tuple(tuple(run.ids) for run in message.bad_word_ids),
         min_tokens=message.min_tokens,
+        logprobs=message.logprobs if message.HasField("logprobs") else None,
     )
 
 

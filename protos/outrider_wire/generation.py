@@ -71,6 +71,24 @@ class Finished:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """An id that might have been chosen, and its log-probability."""
+
+    token_id: int
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """How likely a token was to the model itself, before anything that the request changes about it."""
+
+    token_id: int
+    logprob: float
+    top: tuple[Alternative, ...] = ()
+    """The likeliest ids, likeliest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationDelta:
     """One message of an answer: new ids, new text, and on the last message of a choice its end."""
 
@@ -78,3 +96,5 @@ class GenerationDelta:
     token_ids: tuple[int, ...] = ()
     text: str = ""
     finished: Finished | None = None
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    """One for each of `token_ids`, where they were asked for."""

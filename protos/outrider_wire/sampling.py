@@ -14,6 +14,7 @@ MAX_BIASED_IDS = 300
 MAX_CHOICES = 16
 MAX_DEPTH = 64
 MAX_PENALTY = 2.0
+MAX_LOGPROBS = 20
 MAX_STOP_STRINGS = 16
 MAX_STOP_STRING_CHARACTERS = 256
 MAX_STOP_TOKEN_IDS = 64
@@ -54,6 +55,8 @@ class SamplingParams:
     """The last id of a run may not come after the ids before it."""
     min_tokens: int = 0
     """Before so many tokens no end-of-sequence or stop id may come, and stop strings count for nothing."""
+    logprobs: int | None = None
+    """Log-probabilities wanted besides the chosen token's; None wants none at all."""
 
 
 @dataclass(frozen=True, slots=True)

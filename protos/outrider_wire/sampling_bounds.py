@@ -13,6 +13,7 @@ from outrider_wire.sampling import (
     MAX_BIAS,
     MAX_BIASED_IDS,
     MAX_CHOICES,
+    MAX_LOGPROBS,
     MAX_PENALTY,
     MAX_STOP_STRING_CHARACTERS,
     MAX_STOP_STRINGS,
@@ -38,7 +39,8 @@ def check_sampling(params: SamplingParams, vocab_size: int) -> None:
     require(params.seed is None or 0 <= params.seed <= _MAX_SEED, "seed", params.seed, "0 to 2^64 - 1")
     require(1 <= params.n <= MAX_CHOICES, "n", params.n, f"1 to {MAX_CHOICES}")
     require(params.max_tokens is None or params.max_tokens >= 1, "max_tokens", params.max_tokens, "1 or more")
-    most = params.max_tokens
+    wanted, most = params.logprobs, params.max_tokens
+    require(wanted is None or 0 <= wanted <= MAX_LOGPROBS, "logprobs", wanted, f"0 to {MAX_LOGPROBS}")
     require(
         params.min_tokens >= 0 and (most is None or params.min_tokens <= most),
         "min_tokens",

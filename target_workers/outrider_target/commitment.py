@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
+import numpy as np
+import torch
+
+from outrider_kernels.logprobs import log_probabilities
 from outrider_target.drafting.speculator import Proposal, Verdict
 from outrider_target.emission import Emission
 from outrider_target.sequence import Sequence
-from outrider_wire.generation import Finished, FinishReason
+from outrider_wire.generation import Alternative, Finished, FinishReason, TokenLogprobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,20 @@ class Commitment:
     """How many of the ids are in the sequence's text already."""
     verdict: Verdict | None
     """How the round's proposal fared; None when there was none."""
+    logits: torch.Tensor | None = None
+    """[ids, V] as in `Emission`."""
+
+    def logprobs(self) -> tuple[TokenLogprobs, ...]:
+        """Log-probabilities of every id; none where the request asks for none."""
+        if self.logits is None:
+            return ()
+        given = log_probabilities(self.logits, np.asarray(self.token_ids), self.sequence.sampling.logprobs or 0)
+        return tuple(
+            TokenLogprobs(token, logprob, tuple(map(Alternative, ids, values)))
+            for token, logprob, ids, values in zip(
+                self.token_ids, given.chosen.tolist(), given.top_ids.tolist(), given.top.tolist(), strict=True
+            )
+        )
 
     @property
     def text_token_ids(self) -> tuple[int, ...]:
@@ -63,7 +81,8 @@ def cut(
         if end is not None:
             kept = emission.token_ids[:count]
             break
-    return Commitment(sequence, kept, end, shown, _verdict(sequence, emission, proposal, len(kept)))
+    logits = None if emission.logits is None else emission.logits[: len(kept)]
+    return Commitment(sequence, kept, end, shown, _verdict(sequence, emission, proposal, len(kept)), logits)
 
 
 def _end_by_id(sequence: Sequence, token: int, eos_token_ids: Collection[int]) -> End | None:

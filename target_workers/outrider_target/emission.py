@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 
 @dataclass(frozen=True, slots=True)
 class Emission:
@@ -12,3 +14,5 @@ class Emission:
     row: int
     accepted: int
     token_ids: tuple[int, ...]
+    logits: torch.Tensor | None = None
+    """[ids, V] the model's own, of each id's position; only where the request asks for log-probabilities."""

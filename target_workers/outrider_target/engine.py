@@ -226,13 +226,13 @@ class Engine:
         sequence = commitment.sequence
         sink = self._live[sequence.key].sink
         try:
-            text = self._text_of(commitment)
+            text, logprobs = self._text_of(commitment), commitment.logprobs()
         except Exception:
             _LOG.exception("request %s: its text could not be made", sequence.request.request_id)
             self._give_up(sequence, EngineFailed("the text of this answer could not be made"))
             return
         ended = None if commitment.end is None else finished(sequence, commitment.end)
-        delta = GenerationDelta(token_ids=commitment.token_ids, text=text, finished=ended)
+        delta = GenerationDelta(token_ids=commitment.token_ids, text=text, finished=ended, logprobs=logprobs)
         self._deliveries.append(Delivery(sink, delta))
         if ended is not None:
             self._end(sequence, CloseOutcome.FINISHED)

@@ -55,6 +55,7 @@ def merge(pieces: SequenceOf[GenerationDelta]) -> GenerationDelta:
         pieces[-1],
         token_ids=tuple(token for piece in pieces for token in piece.token_ids),
         text="".join(piece.text for piece in pieces),
+        logprobs=tuple(item for piece in pieces for item in piece.logprobs),
     )
 
 

@@ -70,7 +70,9 @@ def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int]) -> Verif
     emissions = []
     for row, index in enumerate(indices):
         start, accepted = int(rows.logit_starts[row]), int(result.accepted_counts[row])
-        emitted = result.emitted[start : start + accepted + 1]
+        span = slice(start, start + accepted + 1)
+        wants_logprobs = step.rows[index].sequence.sampling.logprobs is not None
         if row not in exhausted:
-            emissions.append(Emission(index, accepted, tuple(emitted.tolist())))
+            ids = tuple(result.emitted[span].tolist())
+            emissions.append(Emission(index, accepted, ids, logits[span] if wants_logprobs else None))
     return Verified(tuple(emissions), tuple(Failure(indices[row], _NOTHING_LEFT) for row in sorted(exhausted)))

@@ -72,6 +72,13 @@ def test_a_damaged_tokenizer_is_refused(folder: Path, content: str) -> None:
         Tokenizer.from_folder(folder)
 
 
+def test_the_bytes_of_single_ids_add_up_to_the_text(folder: Path) -> None:
+    tokenizer, text = Tokenizer.from_folder(folder), "the thing: \N{BLACK HEART SUIT} and more"
+    assert b"".join(map(tokenizer.token_bytes, tokenizer.encode(text, add_special_tokens=False))) == text.encode()
+    assert tokenizer.token_bytes(0) == b"<|endoftext|>"
+    assert tokenizer.token_bytes(10**6) == b""
+
+
 def test_half_a_surrogate_pair_is_an_invalid_request(folder: Path) -> None:
     with pytest.raises(InvalidRequest, match="surrogates"):
         Tokenizer.from_folder(folder).encode("a\ud83d")

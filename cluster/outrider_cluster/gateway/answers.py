@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from outrider_cluster.gateway.speculative_metrics import outrider_extras, request_metrics
+from outrider_cluster.gateway.spelled_logprobs import SpelledPosition, Speller
 from outrider_runtime.errors import EngineFailed
 from outrider_wire.generation import Finished, GenerationDelta
 
 Json = dict[str, object]
+Positions = Sequence[SpelledPosition]
 
 
 class Dialect(Protocol):
@@ -25,13 +27,13 @@ class Dialect(Protocol):
     def chunk_name(self) -> str:
         """Value of `object` in a streamed chunk."""
 
-    def choice(self, index: int, text: str, finish_reason: str) -> Json:
-        """A whole choice."""
+    def choice(self, index: int, text: str, finish_reason: str, logprobs: Positions | None) -> Json:
+        """A whole choice; `logprobs` None where the request asks for none."""
 
     def opening(self, index: int) -> Json | None:
         """The first chunk of a choice, before any text; None where the API has none."""
 
-    def piece(self, index: int, text: str, finish_reason: str | None) -> Json:
+    def piece(self, index: int, text: str, finish_reason: str | None, logprobs: Positions | None) -> Json:
         """A further piece of a choice."""
 
 
@@ -47,6 +49,12 @@ class AnswerHead:
     exact: bool
     choices: int
     choices_per_prompt: int
+    speller: Speller | None = None
+    """Spells log-probabilities where they were asked for."""
+
+    def spell(self, delta: GenerationDelta) -> Positions | None:
+        """Log-probabilities of the next piece of a choice; None where none were asked for."""
+        return None if self.speller is None else self.speller.spell(delta)
 
     def envelope(self, object_name: str) -> Json:
         """The common beginning of a response or chunk."""
@@ -101,15 +109,23 @@ async def whole_answer(head: AnswerHead, dialect: Dialect, deltas: AsyncGenerato
         OutriderError: whatever ends `deltas`.
     """
     texts: dict[int, list[str]] = {index: [] for index in range(head.choices)}
+    logprobs: dict[int, list[SpelledPosition]] = {index: [] for index in range(head.choices)}
     tally = Tally()
     async with aclosing(deltas):
         async for delta in deltas:
             texts[delta.index].append(delta.text)
+            logprobs[delta.index].extend(head.spell(delta) or ())
             tally.saw(delta)
     if len(tally.finished) != head.choices:
         raise EngineFailed(f"{head.choices - len(tally.finished)} of {head.choices} choices did not finish")
     choices = [
-        dialect.choice(index, "".join(parts), tally.finished[index].reason.value) for index, parts in texts.items()
+        dialect.choice(
+            index,
+            "".join(parts),
+            tally.finished[index].reason.value,
+            None if head.speller is None else logprobs[index],
+        )
+        for index, parts in texts.items()
     ]
     return {
         **head.envelope(dialect.object_name),
@@ -134,7 +150,7 @@ async def answer_chunks(
                 opening = dialect.opening(delta.index)
                 if opening is not None:
                     yield {**head.envelope(dialect.chunk_name), "choices": [opening]}
-            if delta.text or delta.finished is not None:
+            if delta.text or delta.logprobs or delta.finished is not None:
                 yield _chunk(head, dialect, delta)
     if include_usage:
         yield {
@@ -148,5 +164,6 @@ async def answer_chunks(
 
 def _chunk(head: AnswerHead, dialect: Dialect, delta: GenerationDelta) -> Json:
     reason = None if delta.finished is None else delta.finished.reason.value
-    chunk = {**head.envelope(dialect.chunk_name), "choices": [dialect.piece(delta.index, delta.text, reason)]}
+    piece = dialect.piece(delta.index, delta.text, reason, head.spell(delta) or None)
+    chunk = {**head.envelope(dialect.chunk_name), "choices": [piece]}
     return chunk if reason is None else {**chunk, "seed": head.seed}

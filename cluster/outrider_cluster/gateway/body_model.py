@@ -73,9 +73,9 @@ class Body(BaseModel):
                 kept[key] = value
             elif key in cls.neutral_only:
                 if not cls.neutral_only[key].is_neutral(value):
-                    raise _Found(key, value, cls.neutral_only[key].allowed, UnsupportedParameter)
+                    raise FoundField(key, value, cls.neutral_only[key].allowed, UnsupportedParameter)
             elif key not in cls.ignored:
-                raise _Found(key, value, f"no such field{cls._nearest(key)}", UnknownParameter)
+                raise FoundField(key, value, f"no such field{cls._nearest(key)}", UnknownParameter)
         return kept
 
     @classmethod
@@ -85,8 +85,8 @@ class Body(BaseModel):
         return f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(sorted(cls.model_fields))}"
 
 
-class _Found(ValueError):
-    """A key that was judged; pydantic adds where it stands."""
+class FoundField(ValueError):
+    """A field that was judged; pydantic adds where it stands."""
 
     def __init__(self, key: str, value: object, allowed: str, refusal: type[InvalidRequest]) -> None:
         self.key, self.value, self.allowed, self.refusal = key, value, allowed, refusal
@@ -96,7 +96,7 @@ class _Found(ValueError):
 def _refusal(detail: ErrorDetails) -> InvalidRequest:
     cause = detail.get("ctx", {}).get("error")
     path = [str(part) for part in detail["loc"]]
-    if isinstance(cause, _Found):
+    if isinstance(cause, FoundField):
         return cause.refusal(".".join([*path, cause.key]), cause.value, cause.allowed)
     field = ".".join(path) or "body"
     if detail["type"] == "missing":

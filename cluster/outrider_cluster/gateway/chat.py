@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from outrider_cluster.gateway.answers import Json
+from outrider_cluster.gateway.answers import Json, Positions
 from outrider_cluster.gateway.intake import Intake
 from outrider_cluster.gateway.openai_models import ChatBody
+from outrider_cluster.gateway.spelled_logprobs import chat_logprobs
 from outrider_wire.generation import GenerationRequest
 
 
@@ -14,21 +15,25 @@ class ChatDialect:
     object_name = "chat.completion"
     chunk_name = "chat.completion.chunk"
 
-    def choice(self, index: int, text: str, finish_reason: str) -> Json:
+    def choice(self, index: int, text: str, finish_reason: str, logprobs: Positions | None) -> Json:
         """A whole choice."""
         message = {"role": "assistant", "content": text, "refusal": None}
-        return {"index": index, "message": message, "logprobs": None, "finish_reason": finish_reason}
+        return {"index": index, "message": message, "logprobs": _spelled(logprobs), "finish_reason": finish_reason}
 
     def opening(self, index: int) -> Json:
         """The chunk that names the speaker."""
-        return self._delta(index, {"role": "assistant", "content": ""}, None)
+        return self._delta(index, {"role": "assistant", "content": ""}, None, None)
 
-    def piece(self, index: int, text: str, finish_reason: str | None) -> Json:
+    def piece(self, index: int, text: str, finish_reason: str | None, logprobs: Positions | None) -> Json:
         """A further piece of a choice."""
-        return self._delta(index, {"content": text} if text else {}, finish_reason)
+        return self._delta(index, {"content": text} if text or logprobs else {}, finish_reason, logprobs)
 
-    def _delta(self, index: int, delta: Json, finish_reason: str | None) -> Json:
-        return {"index": index, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    def _delta(self, index: int, delta: Json, finish_reason: str | None, logprobs: Positions | None) -> Json:
+        return {"index": index, "delta": delta, "logprobs": _spelled(logprobs), "finish_reason": finish_reason}
+
+
+def _spelled(logprobs: Positions | None) -> Json | None:
+    return None if logprobs is None else chat_logprobs(logprobs)
 
 
 async def chat_requests(body: ChatBody, intake: Intake) -> tuple[GenerationRequest, ...]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from outrider_cluster.gateway.answers import Json
+from outrider_cluster.gateway.answers import Json, Positions
 from outrider_cluster.gateway.intake import Intake
 from outrider_cluster.gateway.openai_models import DEFAULT_COMPLETION_TOKENS, CompletionBody
+from outrider_cluster.gateway.spelled_logprobs import completion_logprobs
 from outrider_runtime.errors import InvalidRequest
 from outrider_wire.generation import GenerationRequest
 
@@ -22,17 +23,18 @@ class CompletionDialect:
     object_name = "text_completion"
     chunk_name = "text_completion"
 
-    def choice(self, index: int, text: str, finish_reason: str) -> Json:
+    def choice(self, index: int, text: str, finish_reason: str, logprobs: Positions | None) -> Json:
         """A whole choice."""
-        return self.piece(index, text, finish_reason)
+        return self.piece(index, text, finish_reason, logprobs)
 
     def opening(self, index: int) -> None:
         """Completions begin with their text."""
         return None
 
-    def piece(self, index: int, text: str, finish_reason: str | None) -> Json:
+    def piece(self, index: int, text: str, finish_reason: str | None, logprobs: Positions | None) -> Json:
         """A further piece of a choice."""
-        return {"index": index, "text": text, "logprobs": None, "finish_reason": finish_reason}
+        spelled = None if logprobs is None else completion_logprobs(logprobs)
+        return {"index": index, "text": text, "logprobs": spelled, "finish_reason": finish_reason}
 
 
 async def completion_requests(body: CompletionBody, intake: Intake, max_prompts: int) -> tuple[GenerationRequest, ...]:

@@ -26,6 +26,8 @@ def http_names(prompt_field: str, body: SamplingBody) -> Iterator[None]:
         if field.split(".")[0].split("[")[0] in _PROMPT_FIELDS:
             field = prompt_field
         field = field.replace("bad_word_ids", "bad_words", 1)
+        if field == "logprobs" and isinstance(body, ChatBody):
+            field = "top_logprobs"
         if field == "max_tokens" and isinstance(body, ChatBody) and body.max_completion_tokens is not None:
             field = "max_completion_tokens"
         if field == error.field:

@@ -22,6 +22,7 @@ from outrider_cluster.gateway.openai_models import ChatBody, CompletionBody, Sam
 from outrider_cluster.gateway.registry_view import RegistryView
 from outrider_cluster.gateway.request_body import read_object
 from outrider_cluster.gateway.settings import GatewaySettings
+from outrider_cluster.gateway.spelled_logprobs import Speller
 from outrider_cluster.gateway.stream import EventStream
 from outrider_runtime.errors import InvalidRequest
 from outrider_wire.generation import GenerationRequest
@@ -101,6 +102,7 @@ class OpenAiFront:
             exact=self.view.facts().exact,
             choices=first.n * len(requests),
             choices_per_prompt=first.n,
+            speller=None if first.logprobs is None else Speller(self.intake.model.tokenizer.token_bytes),
         )
 
     def _note(self, error: Exception) -> None:

@@ -5,12 +5,13 @@ Knows names, types and defaults. Bounds of values are the shared validator's bus
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from outrider_cluster.gateway.body_model import Body, NeutralOnly, neutral
+from outrider_cluster.gateway.body_model import Body, FoundField, NeutralOnly, neutral
 from outrider_runtime.errors import InvalidRequest
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
 
@@ -126,6 +127,11 @@ class SamplingBody(Body):
     speculation: SpeculationBody | None = None
 
     @property
+    @abstractmethod
+    def wanted_logprobs(self) -> int | None:
+        """Log-probabilities wanted besides each chosen token's; None for none at all."""
+
+    @property
     def session(self) -> str | None:
         """Names requests that probably share a prefix. A hint for routing, nothing more."""
         return self.prompt_cache_key or self.user
@@ -162,6 +168,7 @@ class SamplingBody(Body):
             allowed_token_ids=tuple(self.allowed_token_ids or ()),
             bad_words=tuple(self.bad_words or ()),
             min_tokens=self.min_tokens or 0,
+            logprobs=self.wanted_logprobs,
         )
 
     def speculation_options(self) -> SpeculationOptions:
@@ -174,12 +181,17 @@ class CompletionBody(SamplingBody):
 
     neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {
         **_NOT_SERVED,
-        "logprobs": neutral(),
         "echo": neutral(False),
         "suffix": neutral(""),
     }
 
     prompt: object
+    logprobs: int | None = None
+
+    @property
+    def wanted_logprobs(self) -> int | None:
+        """`logprobs` itself."""
+        return self.logprobs
 
 
 def _joined(content: object) -> object:
@@ -225,8 +237,6 @@ class ChatBody(SamplingBody):
 
     neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {
         **_NOT_SERVED,
-        "logprobs": neutral(False),
-        "top_logprobs": neutral(0),
         "tools": neutral([]),
         "tool_choice": neutral("none", "auto"),
         "functions": neutral([]),
@@ -247,6 +257,19 @@ class ChatBody(SamplingBody):
 
     messages: list[MessageBody]
     max_completion_tokens: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+
+    @property
+    def wanted_logprobs(self) -> int | None:
+        """`top_logprobs`, if `logprobs` is on."""
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+    @model_validator(mode="after")
+    def _logprobs_first(self) -> Self:
+        if self.top_logprobs and not self.logprobs:
+            raise FoundField("top_logprobs", self.top_logprobs, "only together with logprobs: true", InvalidRequest)
+        return self
 
     @model_validator(mode="after")
     def _one_limit(self) -> Self:

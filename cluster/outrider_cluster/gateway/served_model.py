@@ -18,6 +18,9 @@ class TextTokenizer(Protocol):
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
         """Ids of `text`."""
 
+    def token_bytes(self, token_id: int) -> bytes:
+        """What one id spells on its own."""
+
 
 class MessageTemplate(Protocol):
     """What a gateway needs of `outrider_runtime.text.ChatTemplate`. Safe to call from several threads."""

@@ -96,6 +96,16 @@ class Tokenizer:
         text: str = self._backend.decode(list(token_ids), skip_special_tokens=True)
         return text
 
+    def token_bytes(self, token_id: int) -> bytes:
+        """What one id spells, on its own: special tokens spell their name, ids without a token nothing."""
+        token: str | None = self._backend.id_to_token(token_id)
+        if token is None or token in self._special:
+            return (token or "").encode()
+        spelled = self._pieces.spell(token)
+        if isinstance(spelled, int):
+            return bytes([spelled])
+        return spelled if isinstance(spelled, bytes) else spelled.encode()
+
     def text_token(self, token_id: int) -> str | None:
         """The token of an id as the vocabulary spells it; None for special tokens and ids without a token."""
         token: str | None = self._backend.id_to_token(token_id)

@@ -45,6 +45,20 @@ def test_penalties_bias_and_masks_become_domain_words() -> None:
     assert chat(**dict.fromkeys([*fields, *lists])).sampling(None) == chat().sampling(None)
 
 
+def test_both_apis_ask_for_logprobs_in_their_own_way() -> None:
+    assert chat().sampling(None).logprobs is chat(logprobs=False, top_logprobs=0).sampling(None).logprobs is None
+    assert chat(logprobs=True).sampling(None).logprobs == 0
+    assert chat(logprobs=True, top_logprobs=3).sampling(None).logprobs == 3
+    wishes = [CompletionBody.parse({"prompt": "x", "logprobs": wish}).sampling(1).logprobs for wish in (None, 0, 5)]
+    assert wishes == [None, 0, 5]
+
+
+def test_top_logprobs_without_logprobs_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match="logprobs: true") as refusal:
+        chat(top_logprobs=3)
+    assert refusal.value.field == "top_logprobs"
+
+
 @pytest.mark.parametrize("bias", [{"x": 1}, {"-1": 1}, {"1": 0, "01": 1}, {"1" * 12: 1}, {"": 1}, {"٣": 1}])
 def test_a_bias_by_anything_but_ids_is_refused(bias: dict[str, float]) -> None:
     with pytest.raises(InvalidRequest, match="token ids in decimal"):
@@ -94,8 +108,6 @@ def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_known_one(
 @pytest.mark.parametrize(
     ("param", "value"),
     [
-        ("logprobs", True),
-        ("top_logprobs", 3),
         ("prompt_logprobs", 1),
         ("length_penalty", 0.5),
         ("use_beam_search", True),
@@ -114,7 +126,7 @@ def test_what_is_not_served_is_refused_by_name_and_never_ignored(param: str, val
     assert refusal.value.field == param
 
 
-@pytest.mark.parametrize(("param", "value"), [("echo", True), ("suffix", "x"), ("logprobs", 0), ("logprobs", 5)])
+@pytest.mark.parametrize(("param", "value"), [("echo", True), ("suffix", "x"), ("best_of", 2)])
 def test_completions_refuse_what_only_they_know(param: str, value: object) -> None:
     with pytest.raises(UnsupportedParameter) as refusal:
         CompletionBody.parse({"prompt": "x", param: value})

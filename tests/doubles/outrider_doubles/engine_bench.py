@@ -19,7 +19,7 @@ from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.settings import TargetSettings
-from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest
+from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest, TokenLogprobs
 from outrider_wire.sampling import SamplingParams
 
 EOS = 1
@@ -49,6 +49,7 @@ class Collector:
 
     token_ids: list[int] = field(default_factory=list)
     text: str = ""
+    logprobs: list[TokenLogprobs] = field(default_factory=list)
     finished: Finished | None = None
     error: OutriderError | None = None
 
@@ -57,6 +58,7 @@ class Collector:
         assert self.finished is None and self.error is None
         self.token_ids += delta.token_ids
         self.text += delta.text
+        self.logprobs += delta.logprobs
         self.finished = delta.finished
 
     def fail(self, error: OutriderError) -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 from outrider_doubles.byte_text import VOCAB_SIZE, ByteTokenizer
 from outrider_wire.generate_service import CallInfo, generate_service
-from outrider_wire.generation import Finished, FinishReason, GenerationDelta, GenerationRequest, SpeculationStatistics
+from outrider_wire.generation import (
+    Alternative,
+    Finished,
+    FinishReason,
+    GenerationDelta,
+    GenerationRequest,
+    SpeculationStatistics,
+    TokenLogprobs,
+)
 from outrider_wire.registry import Member, MemberKind, MemberState, TargetMember
 from outrider_wire.server import StartedServer, start_server
 
@@ -33,6 +42,15 @@ def letters(request: GenerationRequest) -> bytes:
     start = request.sampling.seed + sum(request.prompt_token_ids)
     count = 24 if request.sampling.max_tokens is None else request.sampling.max_tokens
     return bytes(ord("a") + (start + 7 * i * i) % 26 for i in range(count))
+
+
+def _logprobs(request: GenerationRequest, token: int, position: int) -> tuple[TokenLogprobs, ...]:
+    """As many as the request asks for; the likeliest are a byte that is no character, and impossible ids."""
+    wanted = request.sampling.logprobs
+    if wanted is None:
+        return ()
+    others = (Alternative(0xE2, -0.25), *(Alternative(place, -math.inf) for place in range(1, wanted)))
+    return (TokenLogprobs(token, -0.5 - position, others[:wanted]),)
 
 
 async def at_once(request: GenerationRequest, position: int) -> None:
@@ -110,6 +128,7 @@ class ScriptedTarget:
                 token_ids=(whole[position],),
                 text=whole[position : position + 1].decode("latin-1"),
                 finished=self._finished(request, len(whole)) if last else None,
+                logprobs=_logprobs(request, whole[position], position),
             )
 
     def _finished(self, request: GenerationRequest, count: int) -> Finished:

@@ -18,11 +18,13 @@ from outrider_wire.drafting import (
     VerifierRound,
 )
 from outrider_wire.generation import (
+    Alternative,
     Finished,
     FinishReason,
     GenerationDelta,
     GenerationRequest,
     SpeculationStatistics,
+    TokenLogprobs,
 )
 from outrider_wire.registry import (
     DraftLinkStatus,
@@ -84,6 +86,7 @@ sampling = st.builds(
     bad_words=some(name),
     bad_word_ids=some(tokens),
     min_tokens=u32,
+    logprobs=st.none() | u32,
 )
 speculation = st.builds(SpeculationOptions, st.none() | u32, st.none() | st.text(min_size=1, max_size=20))
 requests = st.builds(
@@ -105,7 +108,9 @@ finished = st.builds(
     u64,
     u64,
 )
-deltas = st.builds(GenerationDelta, u32, tokens, name, st.none() | finished)
+logprob = st.floats(width=32, allow_nan=False)
+token_logprobs = st.builds(TokenLogprobs, token, logprob, some(st.builds(Alternative, token, logprob)))
+deltas = st.builds(GenerationDelta, u32, tokens, name, st.none() | finished, some(token_logprobs))
 
 links = st.builds(DraftLinkStatus, name, name, name, name, u32)
 draft_members = st.builds(DraftMember, name, name, u32, u32)

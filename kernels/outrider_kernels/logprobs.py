@@ -1,0 +1,54 @@
+"""Log-probabilities of the target itself: what the model said, before penalties, bias, masks, temperature and filters.
+
+    log p_v = z_v - log(sum_u exp(z_u))      by `torch.log_softmax` in float32, over the raw logits z of a position
+
+The likeliest ids come in the order (log-probability descending, id ascending), so that ties are settled.
+`log_softmax`, since `logsumexp` and `sum` give a single row other last bits than the same row among others.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+
+class Logprobs(NamedTuple):
+    """Log-probabilities of M positions."""
+
+    chosen: npt.NDArray[np.float32]
+    """[M] of the ids that were chosen."""
+    top_ids: npt.NDArray[np.int32]
+    """[M, top] the likeliest ids, likeliest first."""
+    top: npt.NDArray[np.float32]
+    """[M, top] theirs; -inf where the logit is."""
+
+
+def log_probabilities(logits: torch.Tensor, chosen: npt.NDArray[np.int64], top: int) -> Logprobs:
+    """Log-probabilities of chosen and likeliest ids.
+
+    Args:
+        logits: [M, V] of a float dtype, raw, read as float32; without NaN and +inf.
+        chosen: [M] ids in [0, V).
+        top: likeliest ids wanted, 0 or more; V at most are given.
+    """
+    logprobs = torch.log_softmax(logits.detach().to("cpu", torch.float32), dim=-1)
+    ids = torch.from_numpy(chosen)[:, None]
+    top_ids = torch.stack([_likeliest(row, min(top, logits.shape[1])) for row in logprobs])
+    return Logprobs(
+        logprobs.gather(1, ids)[:, 0].numpy(),
+        top_ids.to(torch.int32).numpy(),
+        logprobs.gather(1, top_ids).numpy(),
+    )
+
+
+def _likeliest(row: torch.Tensor, count: int) -> torch.Tensor:
+    """[count] ids; `topk` alone leaves the order of equal values open."""
+    if count == 0:
+        return torch.zeros(0, dtype=torch.int64)
+    smallest = row.topk(count).values[-1]
+    candidates = (row >= smallest).nonzero()[:, 0]
+    order = row[candidates].sort(descending=True, stable=True).indices
+    return candidates[order[:count]]
