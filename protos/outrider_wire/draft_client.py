@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeAlias
 
 import grpc
 
 from outrider.v1 import draft_pb2 as pb
-from outrider_runtime.errors import Mismatch
+from outrider_runtime.errors import InvalidRequest, Mismatch, NotReady, OutriderError
+from outrider_wire.channel import MAX_MESSAGE_BYTES
 from outrider_wire.decoding import message_from
 from outrider_wire.draft_codec import MalformedFrame, drafter_frame_from, speculate_request_from
 from outrider_wire.drafting import DrafterFrame, DrafterRound, Hello, VerifierFrame, VerifierRound
 from outrider_wire.failures import our_failures
+from outrider_wire.status import error_from_rpc
 
-Call: TypeAlias = "grpc.aio.StreamStreamCall[pb.SpeculateRequest, bytes]"
+Call: TypeAlias = "grpc.aio.StreamStreamCall[bytes, bytes]"
 
 _SPECULATE = f"/{pb.DESCRIPTOR.services_by_name['DraftService'].full_name}/Speculate"
 _TOO_LARGE = "CLIENT: Received message larger than max"
 """What the local gRPC library says of a worker's message beyond our limit."""
+_CANNOT_SEND = "Internal error from Core"
+"""What it says where a stream ends that is being written to. The worker's reason may be lost."""
 
 
 class DraftStream:
@@ -34,7 +36,7 @@ class DraftStream:
         """Send a frame; returns when gRPC has taken it, which back-pressure may delay.
 
         Raises:
-            InvalidRequest: a value does not fit into the frame.
+            InvalidRequest: a value does not fit into the frame, or the frame not into a message. The stream lives on.
             OutriderError: the stream is broken or closed.
         """
         await _write(self._call, frame)
@@ -64,10 +66,8 @@ async def open_draft_stream(channel: grpc.aio.Channel, hello: Hello) -> DraftStr
         NotReady: nobody answers.
         MalformedFrame: the worker does not introduce itself first.
     """
-    speculate: grpc.aio.StreamStreamMultiCallable[pb.SpeculateRequest, bytes] = channel.stream_stream(
-        _SPECULATE, request_serializer=pb.SpeculateRequest.SerializeToString
-    )
-    with _failures():
+    speculate: grpc.aio.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(_SPECULATE)
+    with our_failures(_error_of):
         call = speculate()
     try:
         await _write(call, hello)
@@ -96,26 +96,24 @@ def check_agreement(verifier: Hello, worker: Hello) -> None:
 
 
 async def _write(call: Call, frame: VerifierFrame) -> None:
-    message = speculate_request_from(frame)
-    with _failures():
-        await call.write(message)
+    data = speculate_request_from(frame).SerializeToString()
+    if len(data) > MAX_MESSAGE_BYTES:  # gRPC would break the stream, and not say why
+        raise InvalidRequest("frame", f"{len(data)} bytes", f"at most {MAX_MESSAGE_BYTES} bytes")
+    with our_failures(_error_of):
+        await call.write(data)
 
 
 async def _read(call: Call) -> DrafterFrame | None:
-    with _failures():
+    with our_failures(_error_of):
         data = await call.read()
     if not isinstance(data, bytes):  # the mark for the end of a stream
         return None
     return drafter_frame_from(message_from(pb.SpeculateResponse, data, MalformedFrame))
 
 
-@contextmanager
-def _failures() -> Iterator[None]:
-    """Turns all that gRPC raises into errors of ours."""
-    with our_failures():
-        try:
-            yield
-        except grpc.aio.AioRpcError as error:
-            if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in (error.details() or ""):
-                raise MalformedFrame("frame", error.details(), "a message within the size limit") from error
-            raise
+def _error_of(error: grpc.aio.AioRpcError) -> OutriderError:
+    if error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED and _TOO_LARGE in (error.details() or ""):
+        return MalformedFrame("frame", error.details(), "a message within the size limit")
+    if error.code() is grpc.StatusCode.INTERNAL and error.details() == _CANNOT_SEND:
+        return NotReady("the stream broke while a frame was sent")
+    return error_from_rpc(error)

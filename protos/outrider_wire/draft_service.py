@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Protocol, TypeAlias
 
@@ -44,7 +45,7 @@ def draft_service(handler: DraftHandler) -> ServiceRegistration:
     async def speculate(messages: AsyncIterator[bytes], context: Context) -> None:
         try:
             await send_all(handler.speculate(_Frames(messages), context.peer()), speculate_response_from, context)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             await abort_with(context, error)
 
     rpc: Rpc = grpc.stream_stream_rpc_method_handler(speculate)

@@ -48,14 +48,20 @@ class GenerateClient:
         message = generate_request_from(request)
         with our_failures():
             call = self._call(message, None if timeout_s is None or timeout_s > _ENDLESS_S else timeout_s)
-            try:
-                async for response in call:
-                    if response is None:  # gRPC's way to say that it came and could not be read
-                        raise EngineFailed("the answer holds a message that cannot be read")
-                    yield generation_delta_from(response)
-            finally:
-                call.cancel()
+        try:
+            while (response := await _read(call)) is not None:
+                yield generation_delta_from(response)
+        finally:
+            call.cancel()
 
     def _call(self, message: pb.GenerateRequest, timeout_s: float | None) -> Call:
         call: Call = self._stub.Generate(message, timeout=timeout_s, metadata=self._metadata)
         return call
+
+
+async def _read(call: Call) -> pb.GenerateResponse | None:
+    with our_failures():
+        response = await call.read()
+    if response is None:  # gRPC's way to say that something came and could not be read
+        raise EngineFailed("the answer holds a message that cannot be read")
+    return response if isinstance(response, pb.GenerateResponse) else None  # the mark for the end of a stream

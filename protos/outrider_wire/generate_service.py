@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -51,7 +52,7 @@ def generate_service(handler: GenerateHandler) -> ServiceRegistration:
         try:
             request = generation_request_from(message_from(pb.GenerateRequest, data))
             await send_all(handler.generate(request, _call_info(context)), generate_response_from, context)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             await abort_with(context, error)
 
     rpc: Rpc = grpc.unary_stream_rpc_method_handler(generate)

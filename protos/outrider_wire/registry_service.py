@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -67,7 +68,7 @@ def _rpc(kind: type[Asked], answer: Callable[[Asked], Awaitable[Answered]]) -> H
     async def call(data: bytes, context: Context[Answered]) -> Answered:
         try:
             return await answer(message_from(kind, data))
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             await abort_with(context, error)
 
     return grpc.unary_unary_rpc_method_handler(call, response_serializer=lambda message: message.SerializeToString())

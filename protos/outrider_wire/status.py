@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from dataclasses import dataclass
@@ -121,7 +122,14 @@ Response = TypeVar("Response")
 
 
 async def abort_with(context: grpc.aio.ServicerContext[Request, Response], error: BaseException) -> NoReturn:
-    """End a call with the status of an error."""
+    """End a call with the status of an error, unless the call itself is cancelled: then nobody waits for one.
+
+    Raises:
+        Exception: always; how gRPC ends a call.
+    """
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error
     status = rpc_status.to_status(grpc_status_of(error))
     await context.abort(status.code, status.details, status.trailing_metadata)
     raise AssertionError("abort never returns")

@@ -10,7 +10,7 @@ import pytest
 from outrider_doubles.echo_services import Echo, serving_echo
 
 from outrider.v1 import generate_pb2
-from outrider_runtime.errors import OutriderError
+from outrider_runtime.errors import InvalidRequest
 from outrider_wire.channel import MAX_MESSAGE_BYTES
 from outrider_wire.drafting import Commit, VerifierRound
 from outrider_wire.generate_client import GenerateClient
@@ -65,12 +65,14 @@ async def test_metadata_beyond_the_limit_is_refused() -> None:
         assert refusal.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_our_own_clients_never_send_what_would_be_refused() -> None:
+async def test_our_own_clients_never_send_what_would_be_refused_nor_take_it_for_an_overload() -> None:
     too_long = GenerationRequest(prompt_text="x" * (MAX_MESSAGE_BYTES + 1))
     async with serving_echo() as echo:
-        with pytest.raises(OutriderError):
+        with pytest.raises(InvalidRequest, match="message: got CLIENT: Sent message larger than max"):
             await anext(GenerateClient(echo.channel).generate(too_long))
         stream = await echo.draft_stream()
-        with pytest.raises(OutriderError):
+        with pytest.raises(InvalidRequest, match=r"frame: got .*bytes.*allowed: at most"):
             await stream.send(VerifierRound(commits=(Commit(1, 1, 0, (2**31 - 1,) * (MAX_MESSAGE_BYTES // 4), 0),)))
+        await stream.send(VerifierRound(commits=(Commit(1, 1, 0, (5,), 0),)))
+        assert await stream.receive() is not None, "the stream lives on"
         assert echo.generator.requests == []

@@ -163,6 +163,23 @@ def test_a_status_without_details_or_message_still_says_something() -> None:
     assert isinstance(returned, Overloaded) and returned.retry_after_s == 1.0
 
 
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ("SERVER: Received message larger than max (9 vs. 8)", InvalidRequest),
+        ("CLIENT: Sent message larger than max (9 vs. 8)", InvalidRequest),
+        ("SERVER: Sent message larger than max (9 vs. 8)", EngineFailed),
+        ("CLIENT: Received message larger than max (9 vs. 8)", EngineFailed),
+    ],
+)
+def test_a_message_beyond_the_limit_is_no_overload_that_passes_by_waiting(
+    message: str, kind: type[OutriderError]
+) -> None:
+    returned = error_from_rpc(failed(grpc.StatusCode.RESOURCE_EXHAUSTED, message=message))
+    assert type(returned) is kind
+    assert message in str(returned)
+
+
 @pytest.mark.parametrize("error", [row[0] for row in CODES], ids=lambda error: type(error).__name__)
 async def test_what_a_handler_raises_is_what_the_client_catches(error: OutriderError) -> None:
     async with serving_echo() as echo:

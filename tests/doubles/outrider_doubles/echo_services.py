@@ -90,7 +90,7 @@ class EchoGenerator:
 class EchoRegistry:
     """Lists whoever announced itself."""
 
-    failure: Exception | None = None
+    failure: BaseException | None = None
     members: dict[str, Member] = field(default_factory=dict)
     metrics: list[str] = field(default_factory=list)
 
