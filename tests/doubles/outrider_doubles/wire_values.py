@@ -113,7 +113,7 @@ token_logprobs = st.builds(TokenLogprobs, token, logprob, some(st.builds(Alterna
 deltas = st.builds(GenerationDelta, u32, tokens, name, st.none() | finished, some(token_logprobs))
 
 links = st.builds(DraftLinkStatus, name, name, name, name, u32)
-draft_members = st.builds(DraftMember, name, name, u32, u32)
+draft_members = st.builds(DraftMember, name, name, u32, u32, name)
 target_members = st.builds(
     TargetMember, name, u32, u32, double, st.booleans(), name, u32, name, name, u32, u32, some(links)
 )
