@@ -105,10 +105,3 @@ class BlockPool:
             self._idle[block] = None
         else:
             self._free.append(block)
-
-    def forget_idle(self) -> None:
-        """Drop all published contents that nobody holds."""
-        for block in self._idle:
-            del self._published[self._key_of.pop(block)]
-            self._free.append(block)
-        self._idle.clear()
