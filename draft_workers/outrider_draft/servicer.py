@@ -12,7 +12,7 @@ from outrider_draft.metrics import DraftMetrics, DropReason
 from outrider_draft.outbox import Answer, Outbox
 from outrider_draft.session_rules import Lessee, SessionRules
 from outrider_draft.session_store import SessionStore
-from outrider_runtime.errors import DeadlineExceeded, InvalidRequest
+from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, Words
 from outrider_wire.drafting import DrafterFrame, Hello, Load, VerifierFrame, VerifierRound
 
 _MAX_LEASE_S = 3600.0
@@ -122,5 +122,5 @@ async def _introduction(frames: AsyncIterator[VerifierFrame], peer: str) -> Hell
     except TimeoutError as error:
         raise DeadlineExceeded(f"no hello from {peer} within {_INTRODUCTION_TIMEOUT_S:g} s") from error
     if not isinstance(frame, Hello):
-        raise InvalidRequest("frame", type(frame).__name__, "a hello first")
+        raise InvalidRequest("frame", Words(type(frame).__name__), "a hello first")
     return frame

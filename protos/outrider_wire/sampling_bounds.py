@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, Words
 from outrider_wire.sampling import (
     MAX_BAD_WORD_CHARACTERS,
     MAX_BAD_WORD_IDS,
@@ -118,12 +118,12 @@ def _check_masks(params: SamplingParams, vocab_size: int) -> None:
     _check_count("bad_word_ids", len(params.bad_word_ids), MAX_BAD_WORD_RUNS, "runs of ids")
     for at, run in enumerate(params.bad_word_ids):
         field = f"bad_word_ids[{at}]"
-        require(1 <= len(run) <= MAX_BAD_WORD_IDS, field, f"{len(run)} ids", f"1 to {MAX_BAD_WORD_IDS} ids")
+        require(1 <= len(run) <= MAX_BAD_WORD_IDS, field, Words(f"{len(run)} ids"), f"1 to {MAX_BAD_WORD_IDS} ids")
         check_ids(field, run, vocab_size)
 
 
 def _check_count(field: str, count: int, most: int, what: str) -> None:
-    require(count <= most, field, f"{count} {what}", f"at most {most} {what}")
+    require(count <= most, field, Words(f"{count} {what}"), f"at most {most} {what}")
 
 
 def _check_texts(field: str, texts: Sequence[str], most: int, longest: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from random import SystemRandom
 
-from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, OutriderError
+from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, OutriderError, Words
 from outrider_target.engine import Engine
 from outrider_target.sink import Delivery, deliver
 from outrider_wire.generate_service import CallInfo
@@ -85,7 +85,7 @@ class TargetServicer:
         """Stream one answer. Leaving the iterator early, or the deadline, frees everything within a step."""
         request = validate_request(request, self._limits)
         if request.prompt_token_ids is None:
-            raise InvalidRequest("prompt", "text", "token ids: a target has no tokenizer for clients")
+            raise InvalidRequest("prompt", Words("text"), "token ids: a target has no tokenizer for clients")
         if request.sampling.n != 1:
             raise InvalidRequest("sampling.n", request.sampling.n, "1 on a target: gateways send choices one by one")
         if request.sampling.bad_words:

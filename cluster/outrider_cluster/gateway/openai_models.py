@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, model_validator
 
 from outrider_cluster.gateway.body_model import Body, FoundField, NeutralOnly, neutral
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, shorten
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
 
 DEFAULT_TEMPERATURE = 1.0
@@ -70,7 +70,7 @@ _NOT_SERVED: Mapping[str, NeutralOnly] = {
     "request_id": neutral(),
     "prediction": neutral(),
     "response_format": NeutralOnly(
-        _is_neutral_format, "null or {'type': 'text'} (other formats are not supported yet)"
+        _is_neutral_format, 'null or {"type": "text"} (other formats are not supported yet)'
     ),
 }
 
@@ -200,9 +200,9 @@ def _joined(content: object) -> object:
         return content
     for part in content:
         if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
-            raise ValueError("text, or a list of {'type': 'text', 'text': …} (images and audio are not supported)")
+            raise ValueError('text, or a list of {"type": "text", "text": …} (images and audio are not supported)')
         if unknown := sorted(part.keys() - {"type", "text"}):
-            raise ValueError(f"parts with the keys 'type' and 'text' only, not {unknown[0][:64]!r}")
+            raise ValueError(f'parts with the keys "type" and "text" only, not {shorten(unknown[0])}')
     return "\n".join(part["text"] for part in content)
 
 
@@ -274,5 +274,6 @@ class ChatBody(SamplingBody):
     @model_validator(mode="after")
     def _one_limit(self) -> Self:
         if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
-            raise ValueError("max_tokens and max_completion_tokens mean the same and differ: give one of them")
+            rule = f"the same as max_tokens, which is {self.max_tokens}, or only one of the two"
+            raise FoundField("max_completion_tokens", self.max_completion_tokens, rule, InvalidRequest)
         return self

@@ -125,7 +125,7 @@ def test_known_acceptance_rules_are_refused_as_not_available_yet(rule: str) -> N
 
 
 def test_a_misspelt_acceptance_rule_is_not_called_unavailable() -> None:
-    assert "is no acceptance rule, got 'couplde', allowed: coupled. Did you mean coupled?" in refusal(
+    assert 'is no acceptance rule, got "couplde", allowed: coupled. Did you mean coupled?' in refusal(
         {"rejection_sample_method": "couplde"}
     )
 
