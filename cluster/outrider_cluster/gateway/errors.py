@@ -10,7 +10,6 @@ from typing import TypedDict
 from outrider_runtime.errors import InvalidRequest, OutriderError, Overloaded
 from outrider_wire.status import http_status_of
 
-
 JSON_MEDIA = "application/json"
 
 

@@ -1,4 +1,4 @@
-"""Every field of both APIs with values of every wrong kind: the refusal speaks the client's language, never Python's."""
+"""Every field of both APIs with values of every wrong kind: refusals speak the client's language, not Python's."""
 
 from __future__ import annotations
 
