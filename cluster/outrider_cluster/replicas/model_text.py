@@ -9,7 +9,7 @@ from pathlib import Path
 from outrider_cluster.gateway.served_model import ServedModel
 from outrider_draft.identity import WorkerIdentity
 from outrider_runtime.errors import ModelRefused
-from outrider_runtime.models.source import resolve_source
+from outrider_runtime.models.source import resolve_text_files
 from outrider_runtime.text.chat_template import ChatTemplate
 from outrider_runtime.text.model_files import read_json
 from outrider_runtime.text.tokenizer import Tokenizer
@@ -62,4 +62,4 @@ def vocab_size(folder: Path) -> int:
 
 
 def _folder(model: ModelSettings) -> Path:
-    return resolve_source(model.source, model.revision, model.cache_dir)
+    return resolve_text_files(model.source, model.revision, model.cache_dir)
