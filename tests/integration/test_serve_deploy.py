@@ -55,14 +55,15 @@ def counter(cluster: ServedCluster, name: str) -> float:
     return sum(sample.value for sample in samples if sample.name == name)
 
 
-def replica_pids(head: RayHead) -> dict[str, set[int]]:
-    details = httpx.get(f"{head.url}/api/serve/applications/", timeout=10).json()
-    deployments = details["applications"]["outrider"]["deployments"]
-    return {name: {replica["pid"] for replica in found["replicas"]} for name, found in deployments.items()}
+def member_pids(cluster: ServedCluster) -> list[list[int]]:
+    status = cluster.status()
+    return [sorted(one["pid"] for one in status[kind]) for kind in ("targets", "draft_workers", "gateways")]
 
 
 def controller_pid(head: RayHead) -> int:
-    (pid,) = replica_pids(head)["Controller"]
+    details = httpx.get(f"{head.url}/api/serve/applications/", timeout=10).json()
+    (replica,) = details["applications"]["outrider"]["deployments"]["Controller"]["replicas"]
+    pid: int = replica["pid"]
     return pid
 
 
@@ -174,8 +175,11 @@ def test_a_model_that_is_not_there_fails_the_deployment_in_one_line_and_what_run
     data["applications"][0]["args"]["model"]["source"] = "/nowhere"
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(data))
-    text, before = cluster.text(), replica_pids(head)
+    text, before = cluster.text(), member_pids(cluster)
     result = CliRunner().invoke(app, ["deploy", str(file), "--wait", "--address", head.url])
     assert result.exit_code == 1
     assert "ModelRefused: /nowhere: no such folder" in result.stderr.splitlines()[-1]
-    assert (cluster.text(), replica_pids(head)) == (text, before)
+    assert (cluster.text(), member_pids(cluster)) == (text, before)
+    result = CliRunner().invoke(app, ["deploy", str(cluster.file), "--wait", "--address", head.url])
+    assert result.exit_code == 0, result.stderr
+    assert (cluster.text(), member_pids(cluster)) == (text, before)
