@@ -11,6 +11,7 @@ from outrider_wire.generation import (
     FinishReason,
     GenerationDelta,
     GenerationRequest,
+    RoundReport,
     SpeculationStatistics,
     TokenLogprobs,
 )
@@ -83,6 +84,7 @@ def generate_response_from(delta: GenerationDelta) -> pb.GenerateResponse:
         text=delta.text,
         finished=finished,
         logprobs=[_logprobs_to(item) for item in delta.logprobs],
+        round=None if delta.round is None else _round_to(delta.round),
     )
 
 
@@ -94,7 +96,18 @@ def generation_delta_from(message: pb.GenerateResponse) -> GenerationDelta:
         text=message.text,
         finished=_finished_from(message.finished) if message.HasField("finished") else None,
         logprobs=tuple(_logprobs_from(item) for item in message.logprobs),
+        round=_round_from(message.round) if message.HasField("round") else None,
     )
+
+
+def _round_to(report: RoundReport) -> pb.RoundReport:
+    return pb.RoundReport(
+        pool=report.pool, drafted=report.drafted, accepted=report.accepted, draft_wait_us=report.draft_wait_us
+    )
+
+
+def _round_from(message: pb.RoundReport) -> RoundReport:
+    return RoundReport(message.pool, message.drafted, message.accepted, message.draft_wait_us)
 
 
 def _logprobs_to(item: TokenLogprobs) -> pb.TokenLogprobs:

@@ -89,6 +89,17 @@ class TokenLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
+class RoundReport:
+    """What speculation did for one choice in one round in which a draft was wanted."""
+
+    pool: str = ""
+    """Where the verified proposal came from; empty when none was usable, so that it was a plain decode step."""
+    drafted: int = 0
+    accepted: int = 0
+    draft_wait_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationDelta:
     """One message of an answer: new ids, new text, and on the last message of a choice its end."""
 
@@ -98,3 +109,5 @@ class GenerationDelta:
     finished: Finished | None = None
     logprobs: tuple[TokenLogprobs, ...] = ()
     """One for each of `token_ids`, where they were asked for."""
+    round: RoundReport | None = None
+    """Of the round that committed `token_ids`; None where no draft was wanted."""

@@ -232,7 +232,13 @@ class Engine:
             self._give_up(sequence, EngineFailed("the text of this answer could not be made"))
             return
         ended = None if commitment.end is None else finished(sequence, commitment.end)
-        delta = GenerationDelta(token_ids=commitment.token_ids, text=text, finished=ended, logprobs=logprobs)
+        delta = GenerationDelta(
+            token_ids=commitment.token_ids,
+            text=text,
+            finished=ended,
+            logprobs=logprobs,
+            round=sequence.statistics.take_round(),
+        )
         self._deliveries.append(Delivery(sink, delta))
         if ended is not None:
             self._end(sequence, CloseOutcome.FINISHED)

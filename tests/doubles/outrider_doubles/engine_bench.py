@@ -19,7 +19,7 @@ from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.settings import TargetSettings
-from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest, TokenLogprobs
+from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest, RoundReport, TokenLogprobs
 from outrider_wire.sampling import SamplingParams
 
 EOS = 1
@@ -50,6 +50,7 @@ class Collector:
     token_ids: list[int] = field(default_factory=list)
     text: str = ""
     logprobs: list[TokenLogprobs] = field(default_factory=list)
+    rounds: list[RoundReport] = field(default_factory=list)
     finished: Finished | None = None
     error: OutriderError | None = None
 
@@ -59,6 +60,7 @@ class Collector:
         self.token_ids += delta.token_ids
         self.text += delta.text
         self.logprobs += delta.logprobs
+        self.rounds += [] if delta.round is None else [delta.round]
         self.finished = delta.finished
 
     def fail(self, error: OutriderError) -> None:

@@ -23,6 +23,7 @@ from outrider_wire.generation import (
     FinishReason,
     GenerationDelta,
     GenerationRequest,
+    RoundReport,
     SpeculationStatistics,
     TokenLogprobs,
 )
@@ -110,7 +111,8 @@ finished = st.builds(
 )
 logprob = st.floats(width=32, allow_nan=False)
 token_logprobs = st.builds(TokenLogprobs, token, logprob, some(st.builds(Alternative, token, logprob)))
-deltas = st.builds(GenerationDelta, u32, tokens, name, st.none() | finished, some(token_logprobs))
+rounds = st.builds(RoundReport, name, u32, u32, u64)
+deltas = st.builds(GenerationDelta, u32, tokens, name, st.none() | finished, some(token_logprobs), st.none() | rounds)
 
 links = st.builds(DraftLinkStatus, name, name, name, name, u32)
 draft_members = st.builds(DraftMember, name, name, u32, u32, name)
