@@ -75,7 +75,7 @@ def verify(
     """
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
-    check_changes(changes, len(rows.first_position), logits.shape[1])
+    check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     bad = find_bad_rows(logits, rows.logit_starts)
     if len(bad):
         raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
@@ -126,5 +126,5 @@ def _plain_sampling(sampling: SamplingRows) -> SamplingRows:
 
 def _plain_changes(changes: LogitsRows) -> LogitsRows:
     doubles = {"repetition", "presence", "frequency", "bias_values"}
-    kinds = {"changed": np.bool_, **dict.fromkeys(doubles, np.float64)}
+    kinds = {"changed": np.bool_, "masks": np.uint32, **dict.fromkeys(doubles, np.float64)}
     return LogitsRows(**{name: plain(values, kinds.get(name, np.int32)) for name, values in changes._asdict().items()})

@@ -85,6 +85,7 @@ def generate_response_from(delta: GenerationDelta) -> pb.GenerateResponse:
         finished=finished,
         logprobs=[_logprobs_to(item) for item in delta.logprobs],
         round=None if delta.round is None else _round_to(delta.round),
+        prompt_logprobs=[_logprobs_to(item) for item in delta.prompt_logprobs],
     )
 
 
@@ -97,6 +98,7 @@ def generation_delta_from(message: pb.GenerateResponse) -> GenerationDelta:
         finished=_finished_from(message.finished) if message.HasField("finished") else None,
         logprobs=tuple(_logprobs_from(item) for item in message.logprobs),
         round=_round_from(message.round) if message.HasField("round") else None,
+        prompt_logprobs=tuple(_logprobs_from(item) for item in message.prompt_logprobs),
     )
 
 
@@ -114,6 +116,7 @@ def _logprobs_to(item: TokenLogprobs) -> pb.TokenLogprobs:
     return pb.TokenLogprobs(
         token_id=item.token_id,
         logprob=item.logprob,
+        rank=item.rank,
         top_ids=[other.token_id for other in item.top],
         top_logprobs=[other.logprob for other in item.top],
     )
@@ -121,7 +124,8 @@ def _logprobs_to(item: TokenLogprobs) -> pb.TokenLogprobs:
 
 def _logprobs_from(message: pb.TokenLogprobs) -> TokenLogprobs:
     others = zip(message.top_ids, message.top_logprobs, strict=False)
-    return TokenLogprobs(message.token_id, message.logprob, tuple(Alternative(*other) for other in others))
+    top = tuple(Alternative(*other) for other in others)
+    return TokenLogprobs(message.token_id, message.logprob, top, message.rank)
 
 
 def _sampling_to(params: SamplingParams) -> common.SamplingParams:
@@ -146,6 +150,10 @@ def _sampling_to(params: SamplingParams) -> common.SamplingParams:
         bad_word_ids=[common.TokenIds(ids=ids) for ids in params.bad_word_ids],
         min_tokens=params.min_tokens,
         logprobs=params.logprobs,
+        json_schema=params.json_schema,
+        regex=params.regex,
+        choices=params.choices,
+        prompt_logprobs=params.prompt_logprobs,
     )
 
 
@@ -171,6 +179,10 @@ def _sampling_from(message: common.SamplingParams) -> SamplingParams:
         bad_word_ids=tuple(tuple(run.ids) for run in message.bad_word_ids),
         min_tokens=message.min_tokens,
         logprobs=message.logprobs if message.HasField("logprobs") else None,
+        json_schema=message.json_schema if message.HasField("json_schema") else None,
+        regex=message.regex if message.HasField("regex") else None,
+        choices=tuple(message.choices),
+        prompt_logprobs=message.prompt_logprobs if message.HasField("prompt_logprobs") else None,
     )
 
 

@@ -86,6 +86,8 @@ class TokenLogprobs:
     logprob: float
     top: tuple[Alternative, ...] = ()
     """The likeliest ids, likeliest first."""
+    rank: int = 1
+    """Place of the token among all ids in the order of `top`, 1 or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +113,5 @@ class GenerationDelta:
     """One for each of `token_ids`, where they were asked for."""
     round: RoundReport | None = None
     """Of the round that committed `token_ids`; None where no draft was wanted."""
+    prompt_logprobs: tuple[TokenLogprobs, ...] = ()
+    """One for each prompt token but the first, where they were asked for: all in the first delta that has ids."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from outrider_runtime.errors import UnknownModel, Words, shorten
 from outrider_wire.generation import GenerationRequest
-from outrider_wire.sampling import MAX_DEPTH, SpeculationOptions
-from outrider_wire.sampling_bounds import check_ids, check_sampling, check_text, require
+from outrider_wire.requirements import check_ids, check_text, require
+from outrider_wire.sampling import MAX_DEPTH, MAX_PROMPT_LOGPROBS_ENTRIES, SpeculationOptions
+from outrider_wire.sampling_bounds import check_sampling
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,64}")
 _NAME_RULE = "0 to 64 characters of A-Z a-z 0-9 . _ -"
@@ -73,6 +74,12 @@ def _check_lengths(request: GenerationRequest, limits: RequestLimits) -> None:
         require(max_tokens <= room, "max_tokens", max_tokens, rule)
     least = request.sampling.min_tokens
     require(least <= room, "min_tokens", least, f"at most {room}: the prompt has {length} tokens")
+    wanted = request.sampling.prompt_logprobs
+    if wanted is not None:
+        rule = (
+            f"so few that {length} prompt tokens times (prompt_logprobs + 1) is at most {MAX_PROMPT_LOGPROBS_ENTRIES}"
+        )
+        require(length * (wanted + 1) <= MAX_PROMPT_LOGPROBS_ENTRIES, "prompt_logprobs", wanted, rule)
     committed, longest = len(request.committed_token_ids), room if max_tokens is None else max_tokens
     require(committed < longest, "committed_token_ids", Words(f"{committed} ids"), f"fewer than {longest} ids")
 

@@ -19,6 +19,8 @@ from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.settings import TargetSettings
+from outrider_target.structure.compiler import Compiler
+from outrider_target.structure.vocabulary import Spelling
 from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest, RoundReport, TokenLogprobs
 from outrider_wire.sampling import SamplingParams
 
@@ -43,6 +45,17 @@ def letter(token: int) -> str:
     return chr(ord("A") + token)
 
 
+COMPILER = Compiler(
+    Spelling(
+        tokens=[letter(token).encode() for token in range(VOCAB_SIZE)],
+        special_token_ids=[EOS],
+        eos_token_ids=[EOS],
+        encode=lambda text: [ord(character) - ord("A") for character in text],
+    )
+)
+"""Forms over the letters."""
+
+
 @dataclass
 class Collector:
     """A sink that keeps one answer."""
@@ -51,6 +64,7 @@ class Collector:
     text: str = ""
     logprobs: list[TokenLogprobs] = field(default_factory=list)
     rounds: list[RoundReport] = field(default_factory=list)
+    prompt_logprobs: list[TokenLogprobs] = field(default_factory=list)
     finished: Finished | None = None
     error: OutriderError | None = None
 
@@ -61,6 +75,7 @@ class Collector:
         self.text += delta.text
         self.logprobs += delta.logprobs
         self.rounds += [] if delta.round is None else [delta.round]
+        self.prompt_logprobs += delta.prompt_logprobs
         self.finished = delta.finished
 
     def fail(self, error: OutriderError) -> None:
@@ -94,7 +109,8 @@ class EngineBench:
     def submit(self, request: GenerationRequest, seed: int) -> Collector:
         """Queue a request and return where its answer will be."""
         collector = Collector()
-        self.engine.submit(request, seed, collector)
+        constraint = COMPILER.compile(request.sampling) if request.sampling.is_structured else None
+        self.engine.submit(request, seed, collector, constraint)
         return collector
 
     def run(self, max_steps: int = 10_000) -> None:
