@@ -81,7 +81,7 @@ class Body(BaseModel):
             return raw
         kept = {}
         for key, value in raw.items():
-            if key in cls.model_fields:
+            if key in cls._served():
                 kept[key] = value
             elif key in cls.neutral_only:
                 if not cls.neutral_only[key].is_neutral(value):
@@ -91,12 +91,15 @@ class Body(BaseModel):
         return kept
 
     @classmethod
+    def _served(cls) -> set[str]:
+        """Fields that we serve, as clients write them."""
+        return {field.alias or name for name, field in cls.model_fields.items()}
+
+    @classmethod
     def _nearest(cls, key: str) -> str:
-        known = sorted({*cls.model_fields, *cls.ignored, *cls.neutral_only})
+        known = sorted({*cls._served(), *cls.ignored, *cls.neutral_only})
         close = difflib.get_close_matches(key[:64], known, n=1, cutoff=0.5)
-        return (
-            f"; did you mean {shorten(close[0])}?" if close else f"; known here: {', '.join(sorted(cls.model_fields))}"
-        )
+        return f"; did you mean {shorten(close[0])}?" if close else f"; known here: {', '.join(sorted(cls._served()))}"
 
 
 class FoundField(ValueError):

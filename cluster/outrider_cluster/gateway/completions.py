@@ -22,6 +22,7 @@ class CompletionDialect:
 
     object_name = "text_completion"
     chunk_name = "text_completion"
+    prompts_per_choice = True
 
     def choice(self, index: int, text: str, finish_reason: str, logprobs: Positions | None) -> Json:
         """A whole choice."""

@@ -108,13 +108,13 @@ def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_known_one(
 @pytest.mark.parametrize(
     ("param", "value"),
     [
-        ("prompt_logprobs", 1),
         ("length_penalty", 0.5),
         ("use_beam_search", True),
         ("tools", [{"type": "function"}]),
         ("tool_choice", "required"),
         ("functions", [{}]),
-        ("response_format", {"type": "json_object"}),
+        ("guided_grammar", "start: /a/"),
+        ("cache_salt", "x"),
         ("best_of", 2),
         ("prediction", {"type": "content", "content": "x"}),
         ("chat_template", "x"),

@@ -164,6 +164,8 @@ def changed_logits(
     if len(output) < sampling.min_tokens:
         banned |= {EOS, *sampling.stop_token_ids}
     allowed = set(sampling.allowed_token_ids) or set(range(len(logits)))
+    if sampling.is_structured:
+        allowed &= admitted(sampling, output)
     changed = logits.copy()
     for token in range(len(logits)):
         if token in banned or token not in allowed:
@@ -176,3 +178,13 @@ def changed_logits(
             presence = sampling.presence_penalty if count else 0.0
             changed[token] = scaled - sampling.frequency_penalty * count - presence
     return changed
+
+
+def admitted(sampling: SamplingParams, output: Sequence[int]) -> set[int]:
+    """Ids that the form of an answer lets come after `output`, by a matcher that has seen nothing else."""
+    if EOS in output:
+        return {EOS}
+    constraint = COMPILER.compile(sampling)
+    assert constraint.take(output)
+    bits = np.unpackbits(constraint.masks(()).view(np.uint8), bitorder="little")
+    return set(np.flatnonzero(bits).tolist())
