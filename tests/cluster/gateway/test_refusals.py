@@ -81,7 +81,7 @@ async def bench() -> AsyncIterator[GatewayBench]:
         ({"response_format": {"type": "yaml"}}, 400, "response_format.type"),
         ({"response_format": {"type": "structural_tag"}}, 400, "response_format.type"),
         ({"structured_outputs": {"json": "{"}}, 400, "structured_outputs.json"),
-        ({"structured_outputs": {"json": {"a": "x" * 70000}}}, 400, "structured_outputs.json"),
+        ({"structured_outputs": {"json": "[" * 65 + "]" * 65}}, 400, "structured_outputs.json"),
         ({"structured_outputs": {"grammar": "x"}}, 400, "structured_outputs.grammar"),
         ({"structured_outputs": {"regex": ""}}, 400, "structured_outputs.regex"),
         ({"structured_outputs": {"choice": []}}, 400, "structured_outputs.choice"),
