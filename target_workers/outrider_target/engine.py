@@ -21,7 +21,7 @@ from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import Forward
 from outrider_target.logits_change import LogitsChange
 from outrider_target.output_text import Decoder, OutputText
-from outrider_target.prompt_logprobs import PromptLogprobs
+from outrider_target.prompt_logprobs import collector_of
 from outrider_target.round import Round
 from outrider_target.scheduler import Scheduler
 from outrider_target.sequence import Sequence
@@ -185,7 +185,7 @@ class Engine:
             root=root_key(self._facts.weight_version, request.tenant),
             statistics=SequenceStatistics(self._clock.now_s(), sequence_depth(request, self.depth)),
             constraint=constraint,
-            prompt_logprobs=_prompt_logprobs(request),
+            prompt_logprobs=collector_of(request),
         )
         sequence.change.add(request.committed_token_ids)
         sequence.text.push(request.committed_token_ids[: sampling.min_tokens], is_muted=True)
@@ -285,14 +285,6 @@ class Engine:
 class _Live:
     sequence: Sequence
     sink: Sink
-
-
-def _prompt_logprobs(request: GenerationRequest) -> PromptLogprobs | None:
-    """Collects what the request asks for; nothing where another replica has delivered it with the first ids."""
-    top = request.sampling.prompt_logprobs
-    if top is None or request.committed_token_ids:
-        return None
-    return PromptLogprobs(request.prompt_token_ids or (), top)
 
 
 def sequence_depth(request: GenerationRequest, depth: int) -> int:
