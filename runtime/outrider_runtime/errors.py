@@ -11,6 +11,7 @@ OutriderError
 ├── ModelRefused          a model folder that we do not load       (start-up)
 ├── InvalidConfig         a config that is refused                 (start-up)
 └── EngineFailed          the target cannot go on                  500 / INTERNAL
+    └── RanksLost         a process that shares the model is gone
 """
 
 from __future__ import annotations
@@ -82,6 +83,10 @@ class InvalidConfig(OutriderError):
 
 class EngineFailed(OutriderError):
     """The target engine cannot continue; its replica is to be replaced."""
+
+
+class RanksLost(EngineFailed):
+    """A process that holds a part of the model is gone or silent; the target is to be replaced as a whole."""
 
 
 class Words(str):
