@@ -39,6 +39,11 @@ class ChosenForward:
     forward: Forward
     description: str
 
+    @property
+    def leader(self) -> LeadingForward | None:
+        """The same forward pass where there are ranks to lead."""
+        return self.forward if isinstance(self.forward, LeadingForward) else None
+
 
 def choose_forward(folder: Path, dtype: ModelDtype, max_model_len: int, ranks: Ranks = ONE_RANK) -> ChosenForward:
     """Load the model in `folder` and prepare the fastest forward pass that serves it rightly.

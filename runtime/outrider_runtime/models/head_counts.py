@@ -1,8 +1,9 @@
-"""How many attention heads a model has, and among how many processes they divide. Reads config.json, imports no torch."""
+"""How many attention heads a model has, and among how many processes they divide. Imports no torch."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,12 @@ class HeadCounts:
 
     num_attention_heads: int | None
     num_key_value_heads: int | None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers of ranks among which they divide."""
+        most = math.gcd(self.num_attention_heads or 0, self.num_key_value_heads or 0)
+        return tuple(size for size in range(1, most + 1) if most % size == 0)
 
     def refusal(self, num_ranks: int) -> str | None:
         """Why these heads do not divide among so many ranks, with the numbers; None if they do.

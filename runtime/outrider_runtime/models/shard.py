@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 
 WIDTH_UNIT = 32
-"""Vector loops of elementwise kernels end evenly at rows of this width, so that no number is computed in a tail here and
-in a vector there."""
+"""Vector loops of elementwise kernels end evenly at rows of this width: no number is computed in a tail in one step and
+in a vector in another."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How a model says it is to be split: `_tp_plan` of its class has the head, `base_model_tp_plan` of its config the rest."""
+"""How a model is to be split: `_tp_plan` of its class says it for the head, `base_model_tp_plan` of its config else."""
 
 from __future__ import annotations
 

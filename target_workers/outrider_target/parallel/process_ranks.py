@@ -9,8 +9,13 @@ from datetime import timedelta
 from typing import Any
 
 import torch
-from torch import distributed
-from torch.distributed import distributed_c10d
+from torch._C._distributed_c10d import (
+    AllgatherOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ProcessGroupGloo,
+    TCPStore,
+)
 
 from outrider_runtime.errors import RanksLost
 
@@ -27,7 +32,7 @@ class MeetingPoint:
     size: int
 
 
-class Host:
+class MeetingHost:
     """The meeting point itself, open until it is closed.
 
     Args:
@@ -54,12 +59,13 @@ def join(point: MeetingPoint, rank: int, host: str, timeout_s: float = START_TIM
     Raises:
         RanksLost: not all came in time.
     """
-    options = distributed_c10d.ProcessGroupGloo._Options()
-    options._devices = [distributed_c10d.ProcessGroupGloo.create_device(hostname=host)]
+    gloo: Any = ProcessGroupGloo  # its type stub knows no devices
+    options = gloo._Options()
+    options._devices = [gloo.create_device(hostname=host)]
     options._timeout = timedelta(seconds=timeout_s)
     try:
         store = _store(point, is_host=False)
-        group = distributed_c10d.ProcessGroupGloo(store, rank, point.size, options)
+        group = gloo(store, rank, point.size, options)
     except RuntimeError as error:
         raise RanksLost(f"rank {rank} of {point.size} could not meet the others: {error}") from error
     return ProcessRanks(group, rank, point.size, timeout_s)
@@ -88,7 +94,7 @@ class ProcessRanks:
     def gather_all(self, part: torch.Tensor) -> Sequence[torch.Tensor]:
         """The parts of all ranks in order."""
         parts = [torch.empty_like(part) for _ in range(self.size)]
-        options = distributed_c10d.AllgatherOptions()
+        options = AllgatherOptions()
         options.timeout = self._timeout
         self._exchange(lambda: self._group.allgather([[_bytes(p) for p in parts]], [_bytes(part)], options))
         return parts
@@ -96,7 +102,7 @@ class ProcessRanks:
     def gather_first(self, part: torch.Tensor) -> Sequence[torch.Tensor] | None:
         """The parts of all ranks in order, on rank 0."""
         parts = [torch.empty_like(part) for _ in range(self.size)] if self.rank == 0 else []
-        options = distributed_c10d.GatherOptions()
+        options = GatherOptions()
         options.timeout = self._timeout
         options.rootRank = 0
         outputs = [[_bytes(p) for p in parts]] if parts else []
@@ -105,7 +111,7 @@ class ProcessRanks:
 
     def broadcast(self, values: torch.Tensor) -> None:
         """Overwrite `values` by those of rank 0."""
-        options = distributed_c10d.BroadcastOptions()
+        options = BroadcastOptions()
         options.timeout = self._timeout
         options.rootRank = 0
         self._exchange(lambda: self._group.broadcast([_bytes(values)], options))
@@ -118,11 +124,13 @@ class ProcessRanks:
         try:
             begin().wait()
         except RuntimeError as error:
-            raise RanksLost(f"rank {self.rank} lost the other ranks: {str(error).splitlines()[0]}") from error
+            silent = "timed out" in str(error).lower()
+            fate = f"did not answer within {self._timeout.total_seconds():g} s" if silent else "is gone"
+            raise RanksLost(f"rank {self.rank} of {self.size}: another rank {fate}") from error
 
 
-def _store(point: MeetingPoint, is_host: bool, listener: int | None = None) -> distributed.TCPStore:
-    return distributed.TCPStore(
+def _store(point: MeetingPoint, is_host: bool, listener: int | None = None) -> TCPStore:
+    return TCPStore(
         point.host,
         point.port,
         is_master=is_host,
