@@ -6,12 +6,12 @@ OutriderError
 ├── Unauthenticated       no or a wrong credential                 401 / UNAUTHENTICATED
 ├── Overloaded            queues are full, retry later             429 / RESOURCE_EXHAUSTED
 ├── NotReady              nothing can serve this yet               503 / UNAVAILABLE
+│   └── RanksLost         a process that shares the model is gone
 ├── DeadlineExceeded      the caller's deadline passed             504 / DEADLINE_EXCEEDED
 ├── Mismatch              two sides disagree (both values named)   409 / FAILED_PRECONDITION
 ├── ModelRefused          a model folder that we do not load       (start-up)
 ├── InvalidConfig         a config that is refused                 (start-up)
 └── EngineFailed          the target cannot go on                  500 / INTERNAL
-    └── RanksLost         a process that shares the model is gone
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class EngineFailed(OutriderError):
     """The target engine cannot continue; its replica is to be replaced."""
 
 
-class RanksLost(EngineFailed):
-    """A process that holds a part of the model is gone or silent; the target is to be replaced as a whole."""
+class RanksLost(NotReady):
+    """A process that holds a part of the model is gone or silent. Its target is replaced; others serve meanwhile."""
 
 
 class Words(str):
