@@ -30,9 +30,9 @@ from outrider_target.engine_thread import EngineThread
 from outrider_target.forward import Forward
 from outrider_target.forward_choice import choose_forward
 from outrider_target.parallel.alike import check_alike
-from outrider_target.parallel.process_ranks import ProcessRanks
 from outrider_target.parallel.rank_process import rank_facts, use_threads
 from outrider_target.parallel.ranks import ONE_RANK, Ranks
+from outrider_target.parallel.socket_ranks import SocketRanks
 from outrider_target.parallel.stepping import LeadingForward
 from outrider_target.probe import ProbeResult, probe_exactness
 from outrider_target.servicer import TargetServicer, deliver_on
@@ -77,7 +77,7 @@ class TargetReplica:
         spec: TargetSpec,
         host: str = "127.0.0.1",
         node: str = "",
-        meet: Callable[[], ProcessRanks] | None = None,
+        meet: Callable[[], SocketRanks] | None = None,
     ) -> None:
         self._spec = spec
         self._host = host

@@ -19,7 +19,8 @@ from outrider_cluster.replicas.place import listen_address, show_logs
 from outrider_runtime.errors import RanksLost
 
 if TYPE_CHECKING:
-    from outrider_target.parallel.process_ranks import MeetingPoint, ProcessRanks
+    from outrider_target.parallel.meeting import MeetingPoint
+    from outrider_target.parallel.socket_ranks import SocketRanks
 
 _Result = TypeVar("_Result")
 _LAST_WORDS_S = 2.0
@@ -31,7 +32,7 @@ class RankActor:
 
     def run(self, config: ClusterConfig, point: MeetingPoint, rank: int) -> None:
         """Follow rank 0 until it ends."""
-        from outrider_target.parallel.process_ranks import join
+        from outrider_target.parallel.meeting import join
         from outrider_target.parallel.rank_process import run_rank
 
         show_logs()
@@ -46,10 +47,9 @@ class RankGang:
     """
 
     def __init__(self, config: ClusterConfig) -> None:
-        from outrider_target.parallel.process_ranks import MeetingHost
+        from outrider_target.parallel.meeting import MeetingHost
 
-        self._host = listen_address(config.network)
-        self._meeting = MeetingHost(self._host, config.target.tensor_parallel_size)
+        self._meeting = MeetingHost(listen_address(config.network), config.target.tensor_parallel_size)
         group = get_current_placement_group()
         actor = ray.remote(RankActor)
         self._actors = []
@@ -62,11 +62,9 @@ class RankGang:
                 asyncio.ensure_future(_ended(rank, started.run.remote(config, self._meeting.point, rank)))
             )
 
-    def meet(self) -> ProcessRanks:
+    def meet(self) -> SocketRanks:
         """Rank 0's way to the others, when all are there. Blocks."""
-        from outrider_target.parallel.process_ranks import join
-
-        return join(self._meeting.point, 0, self._host)
+        return self._meeting.join()
 
     async def alongside(self, work: Coroutine[Any, Any, _Result]) -> _Result:
         """Do what needs all ranks; ends with the first rank that fails.

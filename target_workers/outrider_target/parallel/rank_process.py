@@ -15,14 +15,14 @@ from outrider_kernels.warming import warm_up
 from outrider_runtime.models.source import resolve_source
 from outrider_target.forward_choice import follow_choice
 from outrider_target.parallel.alike import check_alike
-from outrider_target.parallel.process_ranks import ProcessRanks
+from outrider_target.parallel.socket_ranks import SocketRanks
 from outrider_target.settings import ModelSettings, TargetSettings
 from outrider_target.weight_version import weight_version
 
 _LOG = logging.getLogger(__name__)
 
 
-def run_rank(model: ModelSettings, target: TargetSettings, meet: Callable[[], ProcessRanks]) -> None:
+def run_rank(model: ModelSettings, target: TargetSettings, meet: Callable[[], SocketRanks]) -> None:
     """Load this rank's part and follow rank 0 until it ends. Blocks.
 
     Args:

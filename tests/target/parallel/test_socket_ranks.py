@@ -1,7 +1,8 @@
-"""Ranks over real gloo. They are threads here: a process group is an object, and does not mind."""
+"""Ranks over real sockets. They are threads here: a socket does not mind."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -11,18 +12,19 @@ import pytest
 import torch
 
 from outrider_runtime.errors import RanksLost
-from outrider_target.parallel.process_ranks import MeetingHost, ProcessRanks, join
+from outrider_target.parallel.meeting import MeetingHost, join
 from outrider_target.parallel.ranks import ordered_sum
+from outrider_target.parallel.socket_ranks import SocketRanks
 
 HOST = "127.0.0.1"
 _Result = TypeVar("_Result")
 
 
-def together(size: int, work: Callable[[ProcessRanks], _Result], timeout_s: float = 30) -> list[_Result]:
+def together(size: int, work: Callable[[SocketRanks], _Result], timeout_s: float = 30) -> list[_Result]:
     host = MeetingHost(HOST, size)
 
     def run(rank: int) -> _Result:
-        ranks = join(host.point, rank, HOST, timeout_s)
+        ranks = join(host.point, rank, HOST, timeout_s) if rank else host.join(timeout_s)
         try:
             return work(ranks)
         finally:
@@ -47,8 +49,16 @@ def test_parts_arrive_in_order_and_unchanged(dtype: torch.dtype) -> None:
     assert first[1:] == [None, None]
 
 
+@pytest.mark.parametrize("count", [0, 1, 8_192, 8_193, 1_000_000])
+def test_parts_of_any_size_get_through(count: int) -> None:
+    """Also those that no buffer holds, sent by everybody at once."""
+    every = together(3, lambda ranks: ranks.gather_all(torch.full((count,), float(ranks.rank))))
+    for parts in every:
+        assert [part.shape == (count,) and bool((part == rank).all()) for rank, part in enumerate(parts)] == [True] * 3
+
+
 def test_everybody_gets_what_rank_0_says() -> None:
-    def told(ranks: ProcessRanks) -> torch.Tensor:
+    def told(ranks: SocketRanks) -> torch.Tensor:
         values = numbers(ranks.rank, torch.float32)
         ranks.broadcast(values)
         return values
@@ -64,21 +74,21 @@ def test_sums_have_the_same_bits_everywhere_and_are_rounded_once(dtype: torch.dt
 
 
 def test_a_rank_that_leaves_is_noticed_by_all_others() -> None:
-    def lose(ranks: ProcessRanks) -> str:
+    def lose(ranks: SocketRanks) -> str:
         if ranks.rank == 2:
             return ""
-        with pytest.raises(RanksLost, match="another rank is gone") as lost:
+        with pytest.raises(RanksLost, match="is gone") as lost:
             ranks.gather_all(torch.zeros(1))
         return str(lost.value)
 
     first, second, _ = together(3, lose)
-    assert first.startswith("rank 0 of 3") and second.startswith("rank 1 of 3")
+    assert first.startswith("rank") and second.startswith("rank")
 
 
 def test_a_rank_that_does_not_answer_is_given_up_after_the_timeout() -> None:
     given_up = Event()
 
-    def wait(ranks: ProcessRanks) -> None:
+    def wait(ranks: SocketRanks) -> None:
         if ranks.rank == 1:
             given_up.wait(30)
             return
@@ -91,7 +101,33 @@ def test_a_rank_that_does_not_answer_is_given_up_after_the_timeout() -> None:
     assert given_up.is_set()
 
 
-def test_a_rank_whom_nobody_meets_gives_up() -> None:
+def test_a_rank_whom_nobody_meets_gives_up_and_names_who_is_missing() -> None:
+    host = MeetingHost(HOST, 3)
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(join, host.point, 2, HOST, 30)
+        with pytest.raises(RanksLost, match=r"ranks \[1\] of 3 did not come within 0\.5 s"):
+            host.join(timeout_s=0.5)
+        with pytest.raises(RanksLost, match="rank 2 of 3 could not meet the others"):
+            other.result()
+
+
+@pytest.mark.parametrize(
+    "hello", [b"", b"GET / HTTP/1.1\r\n\r\n", b"[]\n", b'{"token": "guessed", "rank": 1}\n', b"x" * 20_000]
+)
+def test_strangers_are_sent_away(hello: bytes) -> None:
     host = MeetingHost(HOST, 2)
-    with pytest.raises(RanksLost, match="rank 0 of 2 could not meet the others"):
-        join(host.point, 0, HOST, timeout_s=0.2)
+    with socket.create_connection((HOST, host.point.port)) as stranger:
+        stranger.sendall(hello)
+        if not hello:
+            stranger.shutdown(socket.SHUT_WR)
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(join, host.point, 1, HOST, 30)
+            ranks = host.join(30)
+            ranks.close()
+            other.result().close()
+
+
+def test_the_token_is_not_shown() -> None:
+    host = MeetingHost(HOST, 2)
+    assert host.point.token not in repr(host.point)
+    host.close()
