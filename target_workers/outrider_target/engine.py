@@ -12,7 +12,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
-from outrider_runtime.errors import EngineFailed, InvalidRequest, OutriderError, Overloaded
+from outrider_runtime.errors import EngineFailed, InvalidRequest, NotReady, OutriderError, Overloaded, RanksLost
 from outrider_target.block_pool import BlockPool, root_key
 from outrider_target.cache_budget import blocks_in_budget
 from outrider_target.commitment import Commitment, finished
@@ -92,7 +92,7 @@ class Engine:
         self._live: dict[int, _Live] = {}
         self._deliveries: list[Delivery] = []
         self._last_key = 0
-        self._failure: EngineFailed | None = None
+        self._failure: OutriderError | None = None
 
     # any thread
 
@@ -109,6 +109,7 @@ class Engine:
             Overloaded: too many requests wait already.
             InvalidRequest: nothing is left to generate, or nothing to choose from.
             EngineFailed: the engine has stopped for good.
+            NotReady: it has lost a rank.
         """
         with self._lock:
             if self._failure is not None:
@@ -210,8 +211,12 @@ class Engine:
         return worked
 
     def fail(self, cause: BaseException) -> None:
-        """End every request with an error; nothing is accepted afterwards."""
-        failure = EngineFailed(f"the engine stopped: {type(cause).__name__}")
+        """End every request with an error; nothing is accepted afterwards.
+
+        Requests move to another target when a rank was lost, but not otherwise: one of them may be the cause.
+        """
+        kind = NotReady if isinstance(cause, RanksLost) else EngineFailed
+        failure = kind(f"the engine stopped: {type(cause).__name__}")
         with self._lock:
             self._failure = failure
             arrivals, self._arrivals = self._arrivals, []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from outrider_cluster.config.finding import Finding, KeyPath, show, unknown_key
@@ -13,6 +14,7 @@ from outrider_cluster.config.settings_check import check_settings
 from outrider_cluster.config.speculation import Speculation, SpeculativeConfig, read_speculation
 from outrider_cluster.controller.settings import ControllerSettings
 from outrider_cluster.gateway.settings import GatewaySettings
+from outrider_runtime.models.head_counts import DEMO_HEADS, head_counts_in
 from outrider_runtime.settings import Settings
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.settings import ModelSettings, TargetSettings
@@ -128,6 +130,17 @@ def _judge_target(target: TargetSettings) -> Iterator[Finding]:
         path = ("target", "max_num_batched_tokens")
         allowed = f"at least target.max_num_seqs, {target.max_num_seqs}"
         yield Finding(path, "leaves no token for some requests", str(target.max_num_batched_tokens), allowed)
+    yield from _judge_heads(ModelSettings.model_validate(data.get("model", {})), target)
+
+
+def _judge_heads(model: ModelSettings, target: TargetSettings) -> Iterator[Finding]:
+    """Heads that do not divide among the ranks, of a model that can be seen from here; others are judged at start."""
+    heads = DEMO_HEADS if model.source == "demo" else head_counts_in(Path(model.source))
+    refusal = None if heads is None else heads.refusal(target.tensor_parallel_size)
+    if heads is not None and refusal is not None:
+        sizes = ", ".join(map(str, heads.sizes))
+        path = ("target", "tensor_parallel_size")
+        yield Finding(path, f"does not fit the model: {refusal}", str(target.tensor_parallel_size), sizes)
 
 
 def _judge_model(model: ModelSettings) -> Iterator[Finding]:
