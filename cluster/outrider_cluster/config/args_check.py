@@ -114,6 +114,9 @@ def _judge_whole(data: Mapping[str, Any], faulty: Set[str | int]) -> Iterator[Fi
         yield from _judge_model(ModelSettings.model_validate(data.get("model", {})))
     if "target" not in faulty:
         yield from _judge_target(TargetSettings.model_validate(data.get("target", {})))
+    if not faulty & {"model", "target"}:
+        model = ModelSettings.model_validate(data.get("model", {}))
+        yield from _judge_heads(model, TargetSettings.model_validate(data.get("target", {})))
 
 
 def _judge_depth(data: Mapping[str, Any]) -> Iterator[Finding]:
@@ -130,7 +133,6 @@ def _judge_target(target: TargetSettings) -> Iterator[Finding]:
         path = ("target", "max_num_batched_tokens")
         allowed = f"at least target.max_num_seqs, {target.max_num_seqs}"
         yield Finding(path, "leaves no token for some requests", str(target.max_num_batched_tokens), allowed)
-    yield from _judge_heads(ModelSettings.model_validate(data.get("model", {})), target)
 
 
 def _judge_heads(model: ModelSettings, target: TargetSettings) -> Iterator[Finding]:
