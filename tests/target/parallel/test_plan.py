@@ -27,7 +27,7 @@ from outrider_target.parallel.plan import Style, read_plan
         (
             "mixtral",
             {"num_local_experts": 4},
-            r"MixtralForCausalLM: .* splits .*gate_up_proj by 'packed_colwise'",
+            r'MixtralForCausalLM: .* splits .*gate_up_proj by "packed_colwise"',
         ),
     ],
 )
