@@ -248,7 +248,7 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry, ranks
     return _Loaded(
         tokenizer,
         forward,
-chosen.description,
+        chosen.description,
         facts,
         ProbeResult(probe.exact, f"{chosen.description}{shared}: {probe.reason}"),
         speculator,
