@@ -71,7 +71,7 @@ def profile(subject: EngineUnderTest, stopwatch: Stopwatch, rows: int, steps: in
         taken += 1
     return StepProfile(
         rows=rows,
-        depth=subject.engine.depth,
+        depth=subject.engine.control.max_depth,
         steps=taken,
         parts_ms={part: 1e3 * (stopwatch.totals_s[part] - before_s.get(part, 0.0)) / taken for part in PARTS},
         tokens=(subject.committed_tokens - tokens) / taken,

@@ -11,15 +11,22 @@ import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
 from outrider_kernels.warming import warm_up
 from outrider_runtime.clock import SystemClock
 from outrider_runtime.errors import EngineFailed, ModelRefused
+from outrider_runtime.models.demo import default_cache_dir
 from outrider_runtime.models.source import resolve_source
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
+from outrider_target.control.cost_profile import CostProfile, ProfileKey, load_profile
+from outrider_target.control.depth_plan import DepthPlan
+from outrider_target.control.refined_cost import RefinedCost
+from outrider_target.cost_profiler import StepBounds, cost_profile, hardware_name, library_versions
+from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Speculator
@@ -56,8 +63,8 @@ class TargetSpec:
     model: ModelSettings
     target: TargetSettings
     drafting: DraftingSettings
-    depth: int
-    """Proposed tokens per round at most; 0 turns speculation off."""
+    depth: DepthPlan
+    """How deep to speculate."""
     pools: tuple[str, ...]
     """Names of the draft pools that requests may ask for."""
 
@@ -122,7 +129,7 @@ class TargetReplica:
             self._loaded.forward,
             self._loaded.speculator,
             self._loaded.facts,
-            spec.depth,
+            _depth_control(spec, self._loaded),
             SystemClock(),
             EngineMetrics(self._registry, spec.model.name),
             deliver_on(loop),
@@ -200,8 +207,8 @@ class TargetReplica:
             kv_usage=engine.kv_usage,
             exact=loaded.probe.exact,
             exact_reason=loaded.probe.reason,
-            depth=engine.depth,
-            depth_reason="static" if self._spec.pools else "no draft pool is configured",
+            depth=engine.control.last.level,
+            depth_reason=engine.control.last.reason.value if self._spec.pools else "no draft pool is configured",
             tokenizer_fingerprint=loaded.tokenizer.fingerprint,
             vocab_size=loaded.forward.vocab_size,
             max_model_len=self._spec.target.max_model_len,
@@ -213,6 +220,8 @@ class TargetReplica:
 class _Loaded:
     tokenizer: Tokenizer
     forward: Forward
+    forward_name: str
+    """Which forward pass it is."""
     facts: ModelFacts
     probe: ProbeResult
     speculator: Speculator
@@ -239,6 +248,7 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry, ranks
     return _Loaded(
         tokenizer,
         forward,
+        chosen.description,
         facts,
         ProbeResult(probe.exact, f"{chosen.description}{shared}: {probe.reason}"),
         speculator,
@@ -248,6 +258,37 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry, ranks
 
 
 def _speculator(spec: TargetSpec, identity: VerifierIdentity, registry: CollectorRegistry) -> Speculator:
-    if not spec.pools or spec.depth == 0:
+    if not spec.pools or spec.depth.max_depth == 0:
         return WithoutDrafts()
     return RemoteSpeculator(spec.drafting, identity, registry)
+
+
+def _depth_control(spec: TargetSpec, loaded: _Loaded) -> DepthControl:
+    """The policy, after steps were measured if it needs to know what they cost."""
+    plan = spec.depth
+    cost = RefinedCost(_profile(spec, loaded).model()) if plan.needs_costs else None
+    return DepthControl(plan.policy(spec.target.max_num_seqs, SystemClock(), cost), plan.objective_s)
+
+
+def _profile(spec: TargetSpec, loaded: _Loaded) -> CostProfile:
+    key = ProfileKey(
+        model=loaded.facts.weight_version,
+        dtype=spec.model.dtype,
+        tensor_parallel_size=spec.target.tensor_parallel_size,
+        threads=spec.target.num_threads,
+        hardware=hardware_name(),
+        versions=library_versions(loaded.forward_name),
+    )
+    if spec.depth.dynamic.profile is not None:
+        path = Path(spec.depth.dynamic.profile)
+        profile = load_profile(path)
+        profile.check_holds(key, path)
+        return profile
+    cache_dir = default_cache_dir() if spec.model.cache_dir is None else Path(spec.model.cache_dir)
+    return cost_profile(
+        loaded.forward,
+        key,
+        StepBounds(spec.target.max_num_seqs, spec.depth.max_depth, spec.target.max_model_len),
+        folder=cache_dir / "profiles",
+        clock=SystemClock(),
+    )
