@@ -1,0 +1,1 @@
+"""How deep to speculate, decided from measurements. Pure: no torch, no network, no thread; time is an argument."""

@@ -1,0 +1,87 @@
+"""Trying again, while drafts do not pay: one row, a few rounds, within a share of the time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from outrider_target.control.views import RowView
+
+PROBE_ROUNDS = 3
+"""The first only asks; what it asked for is verified in the second."""
+_PROBE_DEPTH = 4
+_GREATEST_PATIENCE = 8
+
+
+@dataclass(slots=True)
+class _Probe:
+    key: int
+    depth: int
+    rounds_left: int
+    hope: float
+    """What a proposal of the row was expected to give when the probe began."""
+
+
+class Probing:
+    """Picks rows to probe. Time saved up by plain rounds pays for it.
+
+    Args:
+        share: of the time that may be spent.
+    """
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._saved_s = 0.0
+        self._patience = 1
+        self._probe: _Probe | None = None
+        self._last_key = -1
+
+    def save(self, round_s: float) -> None:
+        """A round without proposals took this long."""
+        self._saved_s += self._share * round_s
+
+    def end(self) -> None:
+        """Drafts pay: nothing is probed."""
+        self._probe, self._patience = None, 1
+
+    def choose(self, rows: Sequence[RowView], max_depth: int, token_s: float, fixed_s: float) -> dict[int, int]:
+        """Depths of the rows to probe now: one, or none.
+
+        Args:
+            rows: that decode.
+            max_depth: deepest proposal.
+            token_s: seconds that one more token adds to a round.
+            fixed_s: seconds that asking adds to a round.
+        """
+        by_key = {row.key: row for row in rows}
+        if self._probe is not None and (self._probe.rounds_left == 0 or self._probe.key not in by_key):
+            self._settle(by_key.get(self._probe.key))
+        if self._probe is None:
+            self._begin(rows, max_depth, token_s, fixed_s)
+        if self._probe is None:
+            return {}
+        self._probe.rounds_left -= 1
+        return {self._probe.key: min(self._probe.depth, by_key[self._probe.key].limit)}
+
+    def _begin(self, rows: Sequence[RowView], max_depth: int, token_s: float, fixed_s: float) -> None:
+        """Row after row in turn, so that no sequence is tried for the others for long."""
+        able = sorted((row for row in rows if row.limit > 0), key=lambda row: (row.key <= self._last_key, row.key))
+        if not able:
+            return
+        row = able[0]
+        depth = min(_PROBE_DEPTH, max_depth, row.limit)
+        price_s = PROBE_ROUNDS * (depth * token_s + fixed_s)
+        if self._saved_s < price_s * self._patience:
+            return
+        self._saved_s = 0.0
+        self._last_key = row.key
+        self._probe = _Probe(row.key, depth, PROBE_ROUNDS, row.curve.expected_gain(depth))
+
+    def _settle(self, row: RowView | None) -> None:
+        """A probe that raised hopes is followed soon, one that did not later and later."""
+        probe, self._probe = self._probe, None
+        assert probe is not None
+        if row is None:
+            return
+        raised = row.curve.expected_gain(probe.depth) > probe.hope
+        self._patience = 1 if raised else min(2 * self._patience, _GREATEST_PATIENCE)

@@ -1,0 +1,84 @@
+"""What a depth policy sees, and what it says. Plain values: a decision is a function of them and of the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+from outrider_target.control.acceptance_model import Curve
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """A sequence that decodes in the coming step."""
+
+    key: int
+    """Names the sequence; the acceptance model's session."""
+    limit: int
+    """Deepest proposal that the request and the ids it may still emit allow."""
+    curve: Curve
+    """What to expect of its proposals."""
+    context: int = 0
+    """Its cached tokens."""
+    objective_s: float | None = None
+    """Time per token that its class of requests should see at most; None: as many tokens as possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """The coming step. Prefilling sequences are no rows here: they must not look like load to the policy."""
+
+    rows: tuple[RowView, ...]
+    room_tokens: int = 1 << 30
+    """Proposed tokens that fit at most, by the step's token budget and free cache blocks."""
+
+    @property
+    def context(self) -> int:
+        """Cached tokens of all rows."""
+        return sum(row.context for row in self.rows)
+
+
+class Reason(Enum):
+    """Why the depth is what it is."""
+
+    STATIC = "static"
+    """The configuration names one depth."""
+    TABLE = "table"
+    """The configured table of depths by batch size."""
+    BEST = "best goodput"
+    """More would cost more time than its tokens are worth, and so would less."""
+    DEEPEST = "deepest allowed"
+    """Every proposed token still pays; the configured depth is the limit."""
+    NOT_WORTH_IT = "drafts do not pay"
+    """At this load and acceptance, plain decoding gives more tokens a second."""
+    NO_ROOM = "no room for drafts"
+    """The step's token budget or the cache leave no place for proposed tokens."""
+    HELD = "held"
+    """Another depth would be better, but the last change is too fresh, or the gain too small."""
+    PROBE = "probe"
+    """Off, but one row tries whether drafts pay again."""
+    IDLE = "nothing decodes"
+    """No decode row in the step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Depths for the rows of a step, and why."""
+
+    depths: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Proposed tokens by row key; rows that are missing have none."""
+    level: int = 0
+    """The depth that holds for the whole engine now: no row is deeper, but for a probe."""
+    reason: Reason = Reason.IDLE
+    threshold: float = 0.0
+    """Lambda: proposed tokens that survive with a lower probability are not worth their time."""
+    predicted_goodput: float = 0.0
+    """Committed tokens per second that the step should give; 0 if the policy predicts nothing."""
+    plain_goodput: float = 0.0
+    """The same without proposals."""
+
+    def depth(self, key: int) -> int:
+        """Depth of one row."""
+        return self.depths.get(key, 0)
