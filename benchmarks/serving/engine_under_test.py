@@ -21,6 +21,8 @@ from outrider_runtime.models.loading import ModelDtype
 from outrider_runtime.text.chat_template import ChatTemplate
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
+from outrider_target.control.depth_policy import StaticPolicy
+from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Speculator
@@ -115,7 +117,9 @@ def engine_under_test(
     eos, tokenizer = model.tokenizer.eos_token_ids, model.tokenizer
     facts = ModelFacts(eos, lambda: IncrementalDecoder(tokenizer), "profiled")
     metrics = EngineMetrics(registry, "profiled")
-    engine = Engine(settings, model.forward, speculator, facts, depth, SystemClock(), metrics)
+    engine = Engine(
+        settings, model.forward, speculator, facts, DepthControl(StaticPolicy(depth)), SystemClock(), metrics
+    )
     with _workers(identity, num_workers if depth else 0) as members:
         speculator.update_members(Snapshot(members))
         try:

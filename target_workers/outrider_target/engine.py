@@ -16,6 +16,7 @@ from outrider_runtime.errors import EngineFailed, InvalidRequest, OutriderError,
 from outrider_target.block_pool import BlockPool, root_key
 from outrider_target.cache_budget import blocks_in_budget
 from outrider_target.commitment import Commitment, finished
+from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import Forward
@@ -54,7 +55,7 @@ class Engine:
         forward: the model; the engine allocates its cache.
         speculator: draft sessions.
         facts: what must be known of the model besides its forward pass.
-        depth: proposed tokens per round at most; 0 turns speculation off.
+        control: how deep to speculate.
         clock: monotonic time.
         metrics: counters.
         deliver_all: hands the pieces of a step to their sinks; called once a step.
@@ -69,12 +70,12 @@ class Engine:
         forward: Forward,
         speculator: Speculator,
         facts: ModelFacts,
-        depth: int,
+        control: DepthControl,
         clock: Clock,
         metrics: EngineMetrics,
         deliver_all: Callable[[SequenceOf[Delivery]], None] = deliver,
     ) -> None:
-        self.depth = depth
+        self.control = control
         self._settings = settings
         self._facts = facts
         self._vocab_size = forward.vocab_size
@@ -85,7 +86,7 @@ class Engine:
         forward.allocate_cache(self._pool.num_blocks)
         self._scheduler = Scheduler(settings, self._pool, forward.cache_shape.block_size)
         self._drafting = SequenceDrafting(speculator)
-        self._round = Round(self._scheduler, forward, self._drafting, facts.eos_token_ids, clock, metrics)
+        self._round = Round(self._scheduler, forward, self._drafting, control, facts.eos_token_ids, clock, metrics)
         self._lock = threading.Condition()
         self._arrivals: list[_Live] = []
         self._cancelled: set[int] = set()
@@ -183,7 +184,7 @@ class Engine:
             text=OutputText(self._facts.new_decoder(), sampling.stop, sampling.include_stop_str_in_output),
             change=LogitsChange(sampling, prompt, self._facts.eos_token_ids, self._vocab_size),
             root=root_key(self._facts.weight_version, request.tenant),
-            statistics=SequenceStatistics(self._clock.now_s(), sequence_depth(request, self.depth)),
+            statistics=SequenceStatistics(self._clock.now_s(), sequence_depth(request, self.control.max_depth)),
             constraint=constraint,
             prompt_logprobs=_prompt_logprobs(request),
         )
@@ -197,16 +198,19 @@ class Engine:
 
     def step(self) -> bool:
         """Take in what arrived, run one round, show its commitments. Returns whether there was anything to do."""
+        started_s = self._clock.now_s()
         self._take_in()
         worked = self._scheduler.has_work
         if worked:
-            result = self._round.run(self.depth)
+            result = self._round.run()
             for commitment in result.commitments:
                 self._show(commitment)
             for failed in result.failed:
                 self._give_up(failed.sequence, EngineFailed(failed.reason))
-        self._metrics.observe_state(self._scheduler, self._pool.usage, len(self._arrivals), self.depth)
+        self._metrics.observe_state(self._scheduler, self._pool.usage, len(self._arrivals), self.control)
         self._flush()
+        if worked:
+            self.control.end_round(self._clock.now_s() - started_s)
         return worked
 
     def fail(self, cause: BaseException) -> None:
@@ -273,6 +277,7 @@ class Engine:
     def _end(self, sequence: Sequence, outcome: CloseOutcome) -> None:
         self._scheduler.remove(sequence)
         self._drafting.close(sequence, outcome)
+        self.control.forget(sequence)
         del self._live[sequence.key]
 
     def _flush(self) -> None:

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from outrider_target.batch import Step
 from outrider_target.commitment import Commitment
+from outrider_target.depth_control import DepthControl
 from outrider_target.scheduler import Scheduler
 
 _STEP_BUCKETS_S = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5)
@@ -61,6 +62,13 @@ class EngineMetrics:
         self._waiting = gauge("vllm:num_requests_waiting", "Requests that wait for room.")
         self._kv_usage = gauge("vllm:kv_cache_usage_perc", "Share of cache blocks in use, 1 is all.")
         self._depth = gauge("outrider_speculation_depth", "Proposed tokens per round now.")
+        self._threshold = gauge(
+            "outrider_speculation_threshold_ratio", "Survival below which a proposed token is not worth its time."
+        )
+        self._goodput = gauge("outrider_goodput_tokens_per_second", "Committed tokens per second of work, measured.")
+        self._predicted = gauge("outrider_predicted_goodput_tokens_per_second", "The same as the policy expects it.")
+        self._plain = gauge("outrider_plain_goodput_tokens_per_second", "The same as expected without proposals.")
+        self._decisions = counter("outrider_speculation_decisions", "Rounds by the reason for their depth.", "reason")
         self._step_s = histogram("outrider_engine_step_seconds", "Forward pass and verification.", _STEP_BUCKETS_S)
         self._wait_s = histogram("outrider_draft_wait_seconds", "Waiting for drafts, by step.", _WAIT_BUCKETS_S)
 
@@ -88,13 +96,22 @@ class EngineMetrics:
         for position in range(accepted):
             self._accepted_at.labels(model_name=self._model, position=str(position)).inc()
 
-    def observe_state(self, scheduler: Scheduler, kv_usage: float, queued: int, depth: int) -> None:
+    def observe_state(self, scheduler: Scheduler, kv_usage: float, queued: int, control: DepthControl) -> None:
         """Where the engine stands after a step."""
         self._running.set(len(scheduler.running))
         self._waiting.set(len(scheduler.waiting) + queued)
         self._kv_usage.set(kv_usage)
-        self._depth.set(depth)
+        self._observe_decision(control)
         counts = scheduler.take_counts()
         self._preemptions.inc(counts.preemptions)
         self._queried.inc(counts.prefix_queried_tokens)
         self._hits.inc(counts.prefix_hit_tokens)
+
+    def _observe_decision(self, control: DepthControl) -> None:
+        decision = control.last
+        self._depth.set(decision.level)
+        self._threshold.set(decision.threshold)
+        self._goodput.set(control.goodput.tokens_per_s)
+        self._predicted.set(decision.predicted_goodput)
+        self._plain.set(decision.plain_goodput)
+        self._decisions.labels(model_name=self._model, reason=decision.reason.value).inc()

@@ -21,6 +21,8 @@ from outrider_runtime.errors import EngineFailed, ModelRefused
 from outrider_runtime.models.source import resolve_source
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
+from outrider_target.control.depth_policy import StaticPolicy
+from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Speculator
@@ -108,7 +110,7 @@ class TargetReplica:
             self._loaded.forward,
             self._loaded.speculator,
             self._loaded.facts,
-            spec.depth,
+            DepthControl(StaticPolicy(spec.depth)),
             SystemClock(),
             EngineMetrics(self._registry, spec.model.name),
             deliver_on(loop),
@@ -174,8 +176,8 @@ class TargetReplica:
             kv_usage=engine.kv_usage,
             exact=loaded.probe.exact,
             exact_reason=loaded.probe.reason,
-            depth=engine.depth,
-            depth_reason="static" if self._spec.pools else "no draft pool is configured",
+            depth=engine.control.last.level,
+            depth_reason=engine.control.last.reason.value if self._spec.pools else "no draft pool is configured",
             tokenizer_fingerprint=loaded.tokenizer.fingerprint,
             vocab_size=loaded.forward.vocab_size,
             max_model_len=self._spec.target.max_model_len,

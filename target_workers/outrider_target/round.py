@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from outrider_runtime.clock import Clock
 from outrider_target.batch import Step, ragged_batch, split_logits
 from outrider_target.commitment import Commitment, cut
+from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Proposal
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import Forward
@@ -47,6 +48,7 @@ class Round:
         scheduler: chooses rows; holds committed truth.
         forward: the target's forward pass.
         drafting: draft sessions of the sequences; its proposals change the speed, never the tokens.
+        control: how deep each row speculates.
         eos_token_ids: the model's end-of-sequence ids.
         clock: monotonic time.
         metrics: counters of this engine.
@@ -57,6 +59,7 @@ class Round:
         scheduler: Scheduler,
         forward: Forward,
         drafting: SequenceDrafting,
+        control: DepthControl,
         eos_token_ids: Collection[int],
         clock: Clock,
         metrics: EngineMetrics,
@@ -64,18 +67,20 @@ class Round:
         self._scheduler = scheduler
         self._forward = forward
         self._drafting = drafting
+        self._control = control
         self._eos_token_ids = frozenset(eos_token_ids)
         self._clock = clock
         self._metrics = metrics
         self._timer = StepTimer(clock)
         self._masking = Masking()
 
-    def run(self, depth: int) -> RoundResult:
-        """One round over all rows that fit, with at most `depth` proposed ids a row."""
-        rows = self._scheduler.plan(depth)
+    def run(self) -> RoundResult:
+        """One round over all rows that fit."""
+        decision = self._control.decide(self._scheduler)
+        rows = self._scheduler.plan(decision)
         if not rows:
             return RoundResult()
-        step = Step(rows, self._propose(rows, depth))
+        step = Step(rows, self._propose(rows))
         masks = self._masking.start(step)
         with self._timer.measure(step.num_tokens):
             logits = split_logits(step, self._forward.run(ragged_batch(step)))
@@ -83,16 +88,17 @@ class Round:
             verified = verify_step(step, logits)
         note_prompts(step, logits)
         commitments = self._commit(step, verified)
-        self._drafting.hand_on(commitments, depth)  # at once: drafting goes on while the slow work is done
+        self._drafting.hand_on(commitments, decision)  # at once: drafting goes on while the slow work is done
+        self._control.learn(step, commitments)
         self._metrics.observe_step(step, commitments, self._timer.last_s)
         failed = tuple(FailedSequence(rows[failure.row].sequence, failure.reason) for failure in verified.failures)
         return RoundResult(commitments, failed)
 
-    def _propose(self, rows: list[Row], depth: int) -> dict[int, Proposal]:
+    def _propose(self, rows: list[Row]) -> dict[int, Proposal]:
         """Usable proposals by sequence key. A row without one is a plain decode row."""
         for row in rows:
             row.sequence.statistics.note_scheduled(self._clock.now_s())
-        self._drafting.open(rows, depth)
+        self._drafting.open(rows, self._control.max_depth)
         collected = self._drafting.collect(rows, self._timer.expect_s(sum(row.chunk + row.depth for row in rows)))
         self._metrics.observe_wait(collected.waited_s)
         return within_forms(rows, collected.proposals)

@@ -11,6 +11,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from outrider_target.block_pool import BlockPool, block_key
+from outrider_target.control.views import Decision
 from outrider_target.sequence import Sequence, SequenceStatus
 from outrider_target.settings import TargetSettings
 
@@ -66,11 +67,17 @@ class Scheduler:
         """Queue a new sequence."""
         self.waiting.append(sequence)
 
-    def plan(self, depth: int) -> list[Row]:
+    def room_tokens(self, rows: int) -> int:
+        """Proposed tokens that fit beside `rows` decode rows, by the token budget and by blocks that nobody holds."""
+        spare = sum(len(sequence.blocks) * self._block_size - sequence.length for sequence in self.running)
+        free = self._pool.num_available * self._block_size + spare
+        return max(0, min(self._settings.max_num_batched_tokens - rows, free))
+
+    def plan(self, decision: Decision) -> list[Row]:
         """Rows of the next step within the token budget, decode rows first.
 
         Args:
-            depth: proposed tokens per row at most, before each request's own bounds.
+            decision: proposed tokens per row at most; no row gets more than draft workers were asked for.
         """
         budget = self._settings.max_num_batched_tokens
         rows: list[Row] = []
@@ -80,8 +87,9 @@ class Scheduler:
             if budget <= 0:
                 break
             row = Row.of(sequence, budget)
-            if row.samples and sequence.drafting:
-                row.depth = min(sequence.depth_limit(depth), budget - row.chunk)
+            if row.samples:
+                wanted = min(decision.depth(sequence.key), sequence.asked_depth)
+                row.depth = min(sequence.depth_limit(wanted), budget - row.chunk)
             if self._reserve(row, rows):
                 rows.append(row)
                 budget -= row.chunk + row.depth

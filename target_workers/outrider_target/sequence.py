@@ -57,8 +57,8 @@ class Sequence:
     """Output ids that came with the request because another replica had delivered them."""
     session_open: bool = False
     """Whether draft workers hold a session for this sequence."""
-    drafting: bool = False
-    """Whether a first commitment has been handed on, so that proposals can be asked for."""
+    asked_depth: int = 0
+    """Proposed ids that draft workers were last asked for."""
 
     @property
     def sampling(self) -> SamplingParams:

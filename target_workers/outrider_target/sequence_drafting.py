@@ -6,6 +6,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 
 from outrider_target.commitment import Commitment
+from outrider_target.control.views import Decision
 from outrider_target.drafting.speculator import (
     Ask,
     Collected,
@@ -28,13 +29,13 @@ class SequenceDrafting:
     def __init__(self, speculator: Speculator) -> None:
         self._speculator = speculator
 
-    def open(self, rows: SequenceOf[Row], depth: int) -> None:
-        """Open sessions for sequences that may speculate and have none."""
+    def open(self, rows: SequenceOf[Row], max_depth: int) -> None:
+        """Open sessions for sequences that may ever speculate and have none."""
         for row in rows:
             sequence = row.sequence
-            if not sequence.session_open and sequence.depth_limit(depth) > 0:
+            if not sequence.session_open and sequence.depth_limit(max_depth) > 0:
                 sequence.session_open = True
-                self._speculator.open(_session_spec(sequence, depth))
+                self._speculator.open(_session_spec(sequence, max_depth))
 
     def collect(self, rows: SequenceOf[Row], step_time_s: float) -> Collected:
         """The best usable proposal of every row that has a depth; waits only as long as that pays."""
@@ -48,7 +49,7 @@ class SequenceDrafting:
                 row.sequence.statistics.note_wish(met, collected.waited_s)
         return collected
 
-    def hand_on(self, commitments: SequenceOf[Commitment], depth: int) -> None:
+    def hand_on(self, commitments: SequenceOf[Commitment], decision: Decision) -> None:
         """Send what a round committed to the draft workers, with each sequence's next depth and how proposals fared."""
         committed: list[CommittedRow] = []
         verdicts: list[Verdict] = []
@@ -59,15 +60,16 @@ class SequenceDrafting:
                 sequence.statistics.note_round(verdict.pool, verdict.proposed, verdict.accepted)
                 verdicts.append(verdict)
             if sequence.session_open:
+                wanted = 0 if commitment.end else sequence.depth_limit(decision.next_depth(sequence.key))
+                sequence.asked_depth = wanted
                 committed.append(
                     CommittedRow(
                         key=sequence.key,
                         base_length=sequence.length - len(commitment.token_ids),
                         delta=commitment.token_ids,
-                        next_depth=0 if commitment.end else sequence.depth_limit(depth),
+                        next_depth=wanted,
                     )
                 )
-                sequence.drafting = True
         if committed:
             self._speculator.commit(committed)
         if verdicts:
@@ -77,18 +79,18 @@ class SequenceDrafting:
         """Free the sessions of a sequence, if it has any."""
         if sequence.session_open:
             sequence.session_open = False
-            sequence.drafting = False
+            sequence.asked_depth = 0
             self._speculator.close(sequence.key, outcome)
 
 
-def _session_spec(sequence: Sequence, depth: int) -> SessionSpec:
+def _session_spec(sequence: Sequence, max_depth: int) -> SessionSpec:
     options = sequence.request.speculation
     return SessionSpec(
         key=sequence.key,
         token_ids=tuple(sequence.token_ids),
         prompt_length=sequence.prompt_length,
         sampling=replace(sequence.sampling, seed=sequence.seed),  # a request without one was given one
-        depth_cap=depth if options.max_depth is None else min(depth, options.max_depth),
+        depth_cap=max_depth if options.max_depth is None else min(max_depth, options.max_depth),
         pool=options.pool,
         tenant=sequence.request.tenant,
     )

@@ -55,13 +55,13 @@ class DynamicPolicy:
             self._held = _Held(best.level, best.threshold, self._clock.now_s())
             held, is_better = best, False
         reason = Reason.HELD if is_better else self._reason(view, held)
-        depths = held.depths or self._probe(view)
-        if held.depths:
+        if held.proposed:
             self._probing.end()
+        probed = {} if held.proposed else self._probe(view)
         return Decision(
-            depths=depths,
+            depths={**held.depths, **probed},
             level=self._held.level,
-            reason=Reason.PROBE if depths and not held.depths else reason,
+            reason=Reason.PROBE if probed else reason,
             threshold=marginal_threshold(view, self._cost, held),
             predicted_goodput=held.goodput,
             plain_goodput=plain.goodput,
@@ -75,8 +75,7 @@ class DynamicPolicy:
 
     def _is_better(self, best: Plan, held: Plan) -> bool:
         """Drafting less needs less of a promise: what is not drafted cannot be lost."""
-        less = sum(best.depths.values()) < sum(held.depths.values())
-        needed = self._min_gain / 2 if less else self._min_gain
+        needed = self._min_gain / 2 if best.proposed < held.proposed else self._min_gain
         return best.score > held.score * (1 + needed)
 
     def _may_change(self) -> bool:
@@ -86,7 +85,7 @@ class DynamicPolicy:
     def _reason(self, view: StepView, held: Plan) -> Reason:
         if view.room_tokens <= 0:
             return Reason.NO_ROOM
-        if not held.depths:
+        if not held.proposed:
             return Reason.NOT_WORTH_IT
         return Reason.DEEPEST if held.level == self.max_depth else Reason.BEST
 

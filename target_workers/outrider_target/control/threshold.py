@@ -25,7 +25,7 @@ class Plan:
     """Depths and what they should bring."""
 
     depths: Mapping[int, int]
-    """By row key, without rows that have none."""
+    """By row key, zeros included."""
     threshold: float
     """Survival that separates the tokens within from those without."""
     goodput: float
@@ -37,6 +37,11 @@ class Plan:
     def level(self) -> int:
         """The deepest row."""
         return max(self.depths.values(), default=0)
+
+    @property
+    def proposed(self) -> int:
+        """Proposed tokens of all rows."""
+        return sum(self.depths.values())
 
 
 class StepPlans:
@@ -96,7 +101,7 @@ class StepPlans:
     def _plan(self, chosen: npt.NDArray[np.int64]) -> Plan:
         rows = self._view.rows
         counts = np.bincount(self._row[chosen], minlength=len(rows))
-        depths = {row.key: int(count) for row, count in zip(rows, counts, strict=True) if count}
+        depths = {row.key: int(count) for row, count in zip(rows, counts, strict=True)}
         seconds = float(self._seconds(chosen)[-1])
         gains = (self._survival * self._presence)[chosen]
         goodput = len(rows) + float((gains / self._weights[self._row[chosen]]).sum())
@@ -122,7 +127,7 @@ class StepPlans:
 
 def marginal_threshold(view: StepView, cost: RefinedCost, plan: Plan) -> float:
     """Lambda of a plan: G * dT/dn at its expected tokens."""
-    presence = sum(sum(row.curve.presence[: plan.depths.get(row.key, 0)]) for row in view.rows)
+    presence = sum(sum(row.curve.presence[: plan.depths[row.key]]) for row in view.rows)
     load = StepLoad(len(view.rows), len(view.rows) + presence, view.context)
     return plan.goodput * cost.token_s(load)
 

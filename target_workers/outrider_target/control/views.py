@@ -68,7 +68,7 @@ class Decision:
     """Depths for the rows of a step, and why."""
 
     depths: Mapping[int, int] = field(default_factory=lambda: MappingProxyType({}))
-    """Proposed tokens by row key; rows that are missing have none."""
+    """Proposed tokens by row key, zeros included."""
     level: int = 0
     """The depth that holds for the whole engine now: no row is deeper, but for a probe."""
     reason: Reason = Reason.IDLE
@@ -80,5 +80,9 @@ class Decision:
     """The same without proposals."""
 
     def depth(self, key: int) -> int:
-        """Depth of one row."""
+        """Depth of a row; none for what was no row yet."""
         return self.depths.get(key, 0)
+
+    def next_depth(self, key: int) -> int:
+        """Depth to ask drafters for after the step: what began to decode in it is treated like everybody else."""
+        return self.depths.get(key, self.level)

@@ -14,6 +14,8 @@ from outrider_doubles.toy_forward import ToyForward
 from outrider_kernels.reference import sample_reference
 from outrider_runtime.clock import ManualClock
 from outrider_runtime.errors import OutriderError
+from outrider_target.control.depth_policy import DepthPolicy, StaticPolicy
+from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
@@ -91,7 +93,7 @@ class EngineBench:
         self,
         settings: TargetSettings,
         speculator: Speculator | None = None,
-        depth: int = 0,
+        depth: int | DepthPolicy = 0,
         forward: ToyForward | None = None,
     ) -> None:
         self.forward = forward or ToyForward(VOCAB_SIZE)
@@ -101,7 +103,7 @@ class EngineBench:
             self.forward,
             speculator or WithoutDrafts(),
             ModelFacts(frozenset({EOS}), LetterDecoder, "toy"),
-            depth,
+            DepthControl(StaticPolicy(depth) if isinstance(depth, int) else depth),
             ManualClock(),
             EngineMetrics(self.registry, "toy"),
         )

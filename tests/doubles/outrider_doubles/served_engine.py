@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry
 from outrider_doubles.engine_bench import COMPILER, EOS, LetterDecoder
 from outrider_doubles.toy_forward import ToyForward
 from outrider_runtime.clock import SystemClock
+from outrider_target.control.depth_policy import StaticPolicy
+from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.engine import Engine, ModelFacts
 from outrider_target.engine_metrics import EngineMetrics
@@ -51,7 +53,9 @@ async def served_engine(
     def build() -> Engine:
         facts = ModelFacts(frozenset({EOS}), LetterDecoder, "toy")
         metrics = EngineMetrics(CollectorRegistry(), "toy")
-        return Engine(settings, forward, speculator, facts, depth, SystemClock(), metrics, deliver_all)
+        return Engine(
+            settings, forward, speculator, facts, DepthControl(StaticPolicy(depth)), SystemClock(), metrics, deliver_all
+        )
 
     thread = EngineThread(build)
     engine = await asyncio.to_thread(thread.start)

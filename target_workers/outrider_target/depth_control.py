@@ -1,0 +1,92 @@
+"""Between the engine and a depth policy: what the policy sees of sequences, and what it learns from rounds.
+
+Decided once a round on the engine's thread of rank 0; other ranks get the step that comes of it and decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as SequenceOf
+
+from outrider_target.batch import Step
+from outrider_target.commitment import Commitment
+from outrider_target.control.acceptance_model import AcceptanceModel, DraftOutcome
+from outrider_target.control.cost_model import StepLoad
+from outrider_target.control.depth_policy import DepthPolicy
+from outrider_target.control.goodput import GoodputMeter
+from outrider_target.control.views import Decision, RowView, StepView
+from outrider_target.scheduler import Scheduler
+from outrider_target.sequence import Sequence
+
+
+class DepthControl:
+    """Asks a policy for the depths of each round and tells it how the round went.
+
+    Args:
+        policy: decides.
+        objective_s: time per token that requests should see at most; None: none.
+    """
+
+    def __init__(self, policy: DepthPolicy, objective_s: float | None = None) -> None:
+        self.acceptance = AcceptanceModel(max(1, policy.max_depth))
+        self.last = policy.decide(StepView(()))
+        """The decision for the last round."""
+        self.goodput = GoodputMeter()
+        self._policy = policy
+        self._objective_s = objective_s
+        self._load: StepLoad | None = None
+        self._has_drafts = False
+        self._committed = 0
+
+    @property
+    def max_depth(self) -> int:
+        """No row is ever deeper."""
+        return self._policy.max_depth
+
+    def decide(self, scheduler: Scheduler) -> Decision:
+        """Depths for the coming round."""
+        rows = tuple(self._row(sequence) for sequence in scheduler.running if sequence.is_decoding)
+        self.last = self._policy.decide(StepView(rows, scheduler.room_tokens(len(rows))))
+        return self.last
+
+    def learn(self, step: Step, commitments: SequenceOf[Commitment]) -> None:
+        """See what a step did: how its proposals fared, and what it cost if it was a step of decode rows alone."""
+        by_key = {commitment.sequence.key: commitment for commitment in commitments}
+        for index, row in enumerate(step.rows):
+            commitment = by_key.get(row.sequence.key)
+            if row.depth and commitment is not None:
+                self.acceptance.observe(_outcome(row.depth, len(step.proposed(index)), commitment))
+        self.acceptance.end_round()
+        self._has_drafts = any(row.depth for row in step.rows)
+        self._committed = sum(len(commitment.token_ids) for commitment in commitments)
+        decodes_only = all(row.samples and row.chunk == 1 for row in step.rows)
+        context = sum(row.sequence.length for row in step.rows)
+        self._load = StepLoad(len(step.rows), step.num_tokens, context) if decodes_only else None
+
+    def end_round(self, round_s: float) -> None:
+        """The round that was learned from took `round_s` seconds, all work of the engine included."""
+        self.goodput.observe(self._committed, round_s)
+        if self._load is not None and round_s > 0:
+            self._policy.observe(self._load, round_s, self._has_drafts)
+        self._load, self._committed = None, 0
+
+    def forget(self, sequence: Sequence) -> None:
+        """A sequence ended."""
+        self.acceptance.forget(sequence.key)
+
+    def _row(self, sequence: Sequence) -> RowView:
+        return RowView(
+            key=sequence.key,
+            limit=sequence.depth_limit(self.max_depth),
+            curve=self.acceptance.session_curve(sequence.key),
+            context=sequence.length,
+            objective_s=self._objective_s,
+        )
+
+
+def _outcome(asked: int, proposed: int, commitment: Commitment) -> DraftOutcome:
+    verdict = commitment.verdict
+    if verdict is None:
+        return DraftOutcome(commitment.sequence.key, asked)
+    # What stands after the end of an answer was cut, not refused.
+    judged = verdict.accepted if commitment.end is not None else proposed
+    return DraftOutcome(commitment.sequence.key, asked, judged, verdict.accepted, verdict.pool)
