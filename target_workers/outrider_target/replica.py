@@ -10,6 +10,7 @@ import os
 import secrets
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numba
 import torch
@@ -18,10 +19,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from outrider_kernels.warming import warm_up
 from outrider_runtime.clock import SystemClock
 from outrider_runtime.errors import EngineFailed, ModelRefused
+from outrider_runtime.models.demo import default_cache_dir
 from outrider_runtime.models.source import resolve_source
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
-from outrider_target.control.depth_policy import StaticPolicy
+from outrider_target.control.cost_profile import CostProfile, ProfileKey, load_profile
+from outrider_target.control.depth_plan import DepthPlan
+from outrider_target.control.refined_cost import RefinedCost
+from outrider_target.cost_profiler import StepBounds, cost_profile, hardware_name, library_versions
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.settings import DraftingSettings
@@ -54,8 +59,8 @@ class TargetSpec:
     model: ModelSettings
     target: TargetSettings
     drafting: DraftingSettings
-    depth: int
-    """Proposed tokens per round at most; 0 turns speculation off."""
+    depth: DepthPlan
+    """How deep to speculate."""
     pools: tuple[str, ...]
     """Names of the draft pools that requests may ask for."""
 
@@ -110,7 +115,7 @@ class TargetReplica:
             self._loaded.forward,
             self._loaded.speculator,
             self._loaded.facts,
-            DepthControl(StaticPolicy(spec.depth)),
+            _depth_control(spec, self._loaded),
             SystemClock(),
             EngineMetrics(self._registry, spec.model.name),
             deliver_on(loop),
@@ -189,6 +194,8 @@ class TargetReplica:
 class _Loaded:
     tokenizer: Tokenizer
     forward: Forward
+    forward_name: str
+    """Which forward pass it is."""
     facts: ModelFacts
     probe: ProbeResult
     speculator: Speculator
@@ -212,6 +219,7 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _L
     return _Loaded(
         tokenizer,
         forward,
+chosen.description,
         facts,
         ProbeResult(probe.exact, f"{chosen.description}: {probe.reason}"),
         speculator,
@@ -220,6 +228,37 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _L
 
 
 def _speculator(spec: TargetSpec, identity: VerifierIdentity, registry: CollectorRegistry) -> Speculator:
-    if not spec.pools or spec.depth == 0:
+    if not spec.pools or spec.depth.max_depth == 0:
         return WithoutDrafts()
     return RemoteSpeculator(spec.drafting, identity, registry)
+
+
+def _depth_control(spec: TargetSpec, loaded: _Loaded) -> DepthControl:
+    """The policy, after steps were measured if it needs to know what they cost."""
+    plan = spec.depth
+    cost = RefinedCost(_profile(spec, loaded).model()) if plan.needs_costs else None
+    return DepthControl(plan.policy(spec.target.max_num_seqs, SystemClock(), cost), plan.objective_s)
+
+
+def _profile(spec: TargetSpec, loaded: _Loaded) -> CostProfile:
+    key = ProfileKey(
+        model=loaded.facts.weight_version,
+        dtype=spec.model.dtype,
+        tensor_parallel_size=spec.target.tensor_parallel_size,
+        threads=spec.target.num_threads,
+        hardware=hardware_name(),
+        versions=library_versions(loaded.forward_name),
+    )
+    if spec.depth.dynamic.profile is not None:
+        path = Path(spec.depth.dynamic.profile)
+        profile = load_profile(path)
+        profile.check_holds(key, path)
+        return profile
+    cache_dir = default_cache_dir() if spec.model.cache_dir is None else Path(spec.model.cache_dir)
+    return cost_profile(
+        loaded.forward,
+        key,
+        StepBounds(spec.target.max_num_seqs, spec.depth.max_depth, spec.target.max_model_len),
+        folder=cache_dir / "profiles",
+        clock=SystemClock(),
+    )

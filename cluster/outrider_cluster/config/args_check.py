@@ -117,7 +117,7 @@ def _judge_whole(data: Mapping[str, Any], faulty: Set[str | int]) -> Iterator[Fi
 def _judge_depth(data: Mapping[str, Any]) -> Iterator[Finding]:
     controller = ControllerSettings.model_validate(data.get("controller", {}))
     most = SpeculativeConfig.model_validate(data[_SPECULATION]).num_speculative_tokens
-    if controller.depth != "static" and "num_speculative_tokens" in data[_SPECULATION] and controller.depth > most:
+    if isinstance(controller.depth, int) and "num_speculative_tokens" in data[_SPECULATION] and controller.depth > most:
         path = ("controller", "depth")
         problem = "exceeds speculative_config.num_speculative_tokens"
         yield Finding(path, problem, str(controller.depth), f"at most {most}")

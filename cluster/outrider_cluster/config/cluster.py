@@ -14,6 +14,7 @@ from outrider_cluster.controller.settings import ControllerSettings
 from outrider_cluster.gateway.settings import GatewaySettings
 from outrider_draft.config import PoolSettings
 from outrider_runtime.settings import Settings
+from outrider_target.control.depth_plan import DepthPlan
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.settings import ModelSettings, TargetSettings
 
@@ -39,12 +40,16 @@ class ClusterConfig(Settings):
     """Where the processes reach each other."""
 
     @property
-    def depth(self) -> int:
-        """Proposed tokens per round at most; 0 when there is no pool."""
-        if not self.draft_pools:
-            return 0
-        depth = self.controller.depth
-        return self.speculative_config.num_speculative_tokens if depth == "static" else depth
+    def depth(self) -> DepthPlan:
+        """How deep to speculate; not at all when there is no pool."""
+        wanted = self.controller.depth
+        most = self.speculative_config.num_speculative_tokens if isinstance(wanted, str) else wanted
+        return DepthPlan(
+            max_depth=most if self.draft_pools else 0,
+            mode="dynamic" if wanted == "dynamic" else "static",
+            dynamic=self.controller.dynamic,
+            table=self.speculative_config.depth_table,
+        )
 
     @property
     def pool_names(self) -> tuple[str, ...]:

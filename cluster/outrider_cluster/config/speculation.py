@@ -7,24 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from outrider_cluster.config.finding import Finding, nearest, show
 from outrider_cluster.config.settings_check import check_settings
 from outrider_cluster.config.vllm_keys import HINTS, REJECTION_METHODS, VllmSpeculativeConfig, asks_for_nothing
+from outrider_runtime.errors import InvalidConfig
 from outrider_runtime.settings import Settings
+from outrider_target.control.table_policy import DepthRange, parse_table
 from outrider_wire.drafting import MAX_CHAIN_TOKENS
 
 _IMPORT_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
 _NGRAM_NAMES = ("ngram", "[ngram]")
-CLUSTER_KEYS = ("num_speculative_tokens", "rejection_sample_method")
+CLUSTER_KEYS = ("num_speculative_tokens", "rejection_sample_method", "num_speculative_tokens_per_batch_size")
 """Keys of vLLM's object that hold for all pools; the others describe one pool."""
 _OTHER_RULE_KEYS = (
     "draft_sample_method",
     "synthetic_acceptance_rate",
     "synthetic_acceptance_rates",
     "synthetic_acceptance_length",
-    "num_speculative_tokens_per_batch_size",
     "enable_adaptive_verification",
 )
 """Keys of rules and policies for all pools that there are not yet."""
@@ -37,6 +38,28 @@ class SpeculativeConfig(Settings):
     """Proposed tokens per round at most."""
     rejection_sample_method: Literal["coupled"] = "coupled"
     """Acceptance rule: `coupled` is equality under shared noise. The other known rules are not available yet."""
+    num_speculative_tokens_per_batch_size: tuple[tuple[int, ...], ...] | None = None
+    """Depth by the number of decoding requests, as ranges of [first, last, tokens], in place of controller.depth.
+
+    Gaps and all after the last range go on with the depth before; more than num_speculative_tokens is cut to it.
+    """
+
+    @property
+    def depth_table(self) -> tuple[DepthRange, ...]:
+        """The ranges in rising order; empty without a table."""
+        table = self.num_speculative_tokens_per_batch_size
+        return () if table is None else parse_table(table)
+
+    @field_validator("num_speculative_tokens_per_batch_size")
+    @classmethod
+    def _check_table(cls, value: tuple[tuple[int, ...], ...] | None) -> tuple[tuple[int, ...], ...] | None:
+        """Every rule that a table must keep."""
+        if value is not None:
+            try:
+                parse_table(value)
+            except InvalidConfig as error:
+                raise ValueError(str(error)) from error
+        return value
 
 
 @dataclass(frozen=True, slots=True)

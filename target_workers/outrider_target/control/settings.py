@@ -16,5 +16,7 @@ class DepthSettings(Settings):
     """A deeper plan must promise this share of goodput more than the present one. A shallower one half of it."""
     probe_share: float = Field(default=0.005, gt=0, le=0.1)
     """Share of the time that may be spent on trying whether drafts pay again, while they do not."""
+    profile: str | None = Field(default=None, pattern="^/")
+    """File with step costs, as an absolute path; None measures them at the first start and keeps them."""
     token_latency_ms: float | None = Field(default=None, gt=0)
     """Time per token that a request should see at most; None: as many tokens a second as possible."""

@@ -11,6 +11,7 @@ from outrider_cluster.config import ClusterConfig
 from outrider_cluster.config.vllm_keys import METHODS, VllmSpeculativeConfig
 from outrider_draft.config import CustomClassPoolSettings, NgramPoolSettings, SuffixPoolSettings
 from outrider_draft.methods import METHODS as AVAILABLE
+from outrider_target.control.depth_plan import DepthPlan
 
 GUIDE_DEFAULTS = {
     "method": None,
@@ -48,7 +49,7 @@ def test_keys_have_the_defaults_of_the_guide(key: str) -> None:
 def test_the_example_of_the_guide_becomes_one_pool() -> None:
     found = config(NGRAM)
     assert found.pool_names == ("ngram",)
-    assert found.depth == 4
+    assert found.depth == DepthPlan(4)
     (pool,) = found.draft_pools
     assert isinstance(pool, NgramPoolSettings)
     assert tuple(pool.lookup) == (2, 5)
@@ -77,7 +78,7 @@ def test_other_spellings_of_ngram_are_understood(alias: dict[str, str]) -> None:
 def test_the_suffix_example_of_the_guide_becomes_one_pool() -> None:
     (pool,) = config(SUFFIX).draft_pools
     assert isinstance(pool, SuffixPoolSettings)
-    assert (pool.name, pool.suffix_decoding_max_tree_depth, config(SUFFIX).depth) == ("suffix", 24, 8)
+    assert (pool.name, pool.suffix_decoding_max_tree_depth, config(SUFFIX).depth.max_depth) == ("suffix", 24, 8)
 
 
 @pytest.mark.parametrize("key", [key for key in VllmSpeculativeConfig.model_fields if key.startswith("suffix_")])
@@ -140,7 +141,10 @@ def test_a_misspelt_acceptance_rule_is_not_called_unavailable() -> None:
         ("num_speculative_token", 3, "Did you mean num_speculative_tokens?"),
         ("num_speculative_tokens", 0, "at least 1"),
         ("num_speculative_tokens", 65, "at most 64"),
-        ("num_speculative_tokens_per_batch_size", [[1, 4, 3]], "is not available yet"),
+        ("num_speculative_tokens_per_batch_size", [[2, 4, 3]], "the first range starts at 2; it must start at 1"),
+        ("num_speculative_tokens_per_batch_size", [], "the table is empty"),
+        ("num_speculative_tokens_per_batch_size", [[1, 4]], "expected [start, end, depth]"),
+        ("num_speculative_tokens_per_batch_size", [[1, 4, 3], [4, 9, 1]], "[1, 4] and [4, 9] overlap"),
         ("enable_adaptive_verification", True, "is not available yet"),
         ("synthetic_acceptance_rate", 1.5, "at most 1"),
         ("synthetic_acceptance_rate", 0.5, "is not available yet"),
@@ -166,10 +170,25 @@ def test_an_object_with_a_method_cannot_stand_beside_pools() -> None:
 
 def test_depth_comes_from_the_controller_or_from_the_tokens_and_is_0_without_pools() -> None:
     pools = [{"name": "a", "method": "ngram"}]
-    assert config({"num_speculative_tokens": 7}, draft_pools=pools).depth == 7
-    assert config({"num_speculative_tokens": 7}, draft_pools=pools, controller={"depth": 3}).depth == 3
-    assert config({}, draft_pools=pools, controller={"depth": 0}).depth == 0
-    assert config({"num_speculative_tokens": 7}).depth == 0
+    assert config({"num_speculative_tokens": 7}, draft_pools=pools).depth.max_depth == 7
+    assert config({"num_speculative_tokens": 7}, draft_pools=pools, controller={"depth": 3}).depth.max_depth == 3
+    assert config({}, draft_pools=pools, controller={"depth": 0}).depth.max_depth == 0
+    assert config({"num_speculative_tokens": 7}).depth.max_depth == 0
+
+
+def test_a_dynamic_depth_reaches_the_target_with_its_settings() -> None:
+    pools = [{"name": "a", "method": "ngram"}]
+    plan = config({"num_speculative_tokens": 6}, draft_pools=pools, controller={"depth": "dynamic"}).depth
+    assert plan.needs_costs and plan.max_depth == 6
+    changed = {"depth": "dynamic", "dynamic": {"dwell_ms": 10, "token_latency_ms": 50}}
+    plan = config({}, draft_pools=pools, controller=changed).depth
+    assert (plan.dynamic.dwell_ms, plan.objective_s) == (10, 0.05)
+
+
+def test_a_table_of_depths_takes_the_place_of_the_controllers_depth() -> None:
+    table = {**NGRAM, "num_speculative_tokens_per_batch_size": [[9, 16, 1], [1, 8, 3]]}
+    plan = config(table, controller={"depth": "dynamic"}).depth
+    assert plan.table == ((1, 8, 3), (9, 16, 1)) and not plan.needs_costs
 
 
 def test_a_config_is_the_same_after_a_round_trip() -> None:

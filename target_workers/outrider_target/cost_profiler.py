@@ -1,0 +1,152 @@
+"""Measures what steps of a model cost on this machine, in seconds once, and remembers it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import torch
+
+from outrider_runtime.clock import Clock
+from outrider_runtime.errors import InvalidConfig
+from outrider_target.control.cost_model import StepLoad, StepSample
+from outrider_target.control.cost_profile import CostProfile, ProfileKey, load_profile
+from outrider_target.forward import Forward, RaggedBatch
+
+_LOG = logging.getLogger(__name__)
+
+_BUDGET_S = 8.0
+_REPEATS = 3
+_POOL_TOKENS = 4096
+"""Cached tokens that the measured steps read; rows beyond that share them."""
+_SHORT, _LONG = 64, 512
+
+
+@dataclass(frozen=True, slots=True)
+class StepBounds:
+    """The steps that can occur."""
+
+    max_rows: int
+    """Sequences in a step at most."""
+    max_depth: int
+    """Proposed tokens per row at most."""
+    max_length: int
+    """Tokens of a sequence at most."""
+
+
+class _Shape(NamedTuple):
+    """A step of equal rows."""
+
+    rows: int
+    tokens_per_row: int
+    context: int
+
+    @property
+    def load(self) -> StepLoad:
+        return StepLoad(self.rows, self.rows * self.tokens_per_row, self.rows * self.context)
+
+
+def cost_profile(forward: Forward, key: ProfileKey, bounds: StepBounds, folder: Path, clock: Clock) -> CostProfile:
+    """The profile for `key`: what was measured here before, or measured now. Leaves `forward` with a small cache.
+
+    Args:
+        forward: the model.
+        key: what holds here.
+        bounds: steps that can occur.
+        folder: where profiles are kept.
+        clock: measures the steps.
+    """
+    path = folder / f"{key.digest}.json"
+    if path.exists():
+        try:
+            profile = load_profile(path)
+            profile.check_holds(key, path)
+        except InvalidConfig as error:
+            _LOG.warning("step costs are measured anew: %s", error)
+        else:
+            return profile
+    started_s = clock.now_s()
+    profile = CostProfile(key, measure_steps(forward, bounds, clock))
+    _LOG.info("step costs measured in %.1f s, %d kinds of steps", clock.now_s() - started_s, len(profile.samples))
+    try:
+        profile.save(path)
+    except OSError as error:
+        _LOG.warning("step costs will be measured again at the next start: %s", error)
+    return profile
+
+
+def measure_steps(forward: Forward, bounds: StepBounds, clock: Clock) -> tuple[StepSample, ...]:
+    """Time steps over rows, tokens and context, the most telling ones first, until all are done or time is up."""
+    block_size = forward.cache_shape.block_size
+    num_blocks = _POOL_TOKENS // block_size
+    forward.allocate_cache(num_blocks)
+    samples: list[StepSample] = []
+    started_s = clock.now_s()
+    for shape in _grid(bounds):
+        if len(samples) >= 4 and clock.now_s() - started_s > _BUDGET_S:
+            break
+        batch = _decode_batch(shape, block_size, num_blocks)
+        forward.run(batch)  # the first one pays for pages and caches
+        seconds = median(_timed_s(forward, batch, clock) for _ in range(_REPEATS))
+        samples.append(StepSample(shape.load, seconds))
+    return tuple(samples)
+
+
+def _grid(bounds: StepBounds) -> Iterator[_Shape]:
+    rows = sorted({*(1 << i for i in range(bounds.max_rows.bit_length())), bounds.max_rows})
+    depths = sorted({0, *(depth for depth in (1, 2, 4) if depth < bounds.max_depth), bounds.max_depth})
+    long = max(1, min(_LONG, bounds.max_length - depths[-1] - 1))
+    short = min(_SHORT, long)
+    yield from (_Shape(count, 1 + depth, short) for depth in (depths[0], depths[-1]) for count in rows)
+    yield from (_Shape(count, 1 + depth, long) for count in rows[::2] for depth in (depths[0], depths[-1]))
+    yield from (_Shape(count, 1 + depth, short) for depth in depths[1:-1] for count in rows)
+
+
+def _decode_batch(shape: _Shape, block_size: int, num_blocks: int) -> RaggedBatch:
+    rows, per_row, context = shape
+    width = -(-(context + per_row) // block_size)
+    tables = (np.arange(rows)[:, None] * width + np.arange(width)) % num_blocks
+    return RaggedBatch(
+        token_ids=np.zeros(rows * per_row, np.int64),
+        positions=np.tile(np.arange(context, context + per_row, dtype=np.int32), rows),
+        row_starts=np.arange(0, rows * per_row + 1, per_row, dtype=np.int32),
+        block_tables=tables.astype(np.int32),
+        logit_indices=np.arange(rows * per_row, dtype=np.int64),
+    )
+
+
+def _timed_s(forward: Forward, batch: RaggedBatch, clock: Clock) -> float:
+    started_s = clock.now_s()
+    forward.run(batch)
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return max(clock.now_s() - started_s, 1e-9)
+
+
+def hardware_name() -> str:
+    """The device that steps run on, in words that differ where speed does."""
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name()
+    return f"{_cpu_model()}, {os.cpu_count()} CPUs"
+
+
+def _cpu_model() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def library_versions(forward: str) -> str:
+    """The libraries that do the work, and which forward pass is served."""
+    return f"torch {torch.__version__}, numba {numba.__version__}, {forward}"
