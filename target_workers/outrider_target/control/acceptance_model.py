@@ -1,7 +1,8 @@
 """What a proposal is worth before it is there: by session, by pool, and by position in it.
 
-Estimates lean on each other: a session on the pool's recent rounds, those on the pool's long run, that on the position
-before it. Recent rounds fade by the round, so that a bad time is forgotten even while nobody proposes.
+Estimates lean on each other: a session on its pool, that on the position before. What was seen fades with every round
+that shows something new, so that an off-switch is never thrown by what was true long ago, nor taken back for want of
+news. Only a session forgets without news, slowly: beside better ones it gets another chance.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from itertools import accumulate
 
 from outrider_target.control.position_shares import PositionShares
 
-_SESSION_KEEP = 1 - 1 / 32
-_RECENT_KEEP = 1 - 1 / 64
-_LONG_KEEP = 1 - 1 / 1024
-_SESSION_LEAN = 8.0
-_RECENT_LEAN = 4.0
-_LONG_LEAN = 2.0
-_FIRST_SHARE = 0.6
+_SESSION_KEEP = 1 - 1 / 16
+_SILENT_KEEP = 1 - 1 / 128
+_POOL_KEEP = 1 - 1 / 32
+_SESSION_LEAN = 4.0
+_POOL_LEAN = 1.0
+_FIRST_SHARE = 0.5
 _ANY_POOL = ""
 """What rounds used, whichever pool it came from."""
 
@@ -85,12 +85,11 @@ class AcceptanceModel:
             self._pool(outcome.pool).note(outcome)
 
     def end_round(self) -> None:
-        """A round is over: what was seen is a little older."""
+        """A round is over: what was seen before it is a little older."""
         for session in self._sessions.values():
-            session.fade(_SESSION_KEEP)
+            session.age(_SESSION_KEEP, _SILENT_KEEP)
         for pool in self._pools.values():
-            pool.recent.fade(_RECENT_KEEP)
-            pool.forget_curve()
+            pool.age(_POOL_KEEP, 1.0)
         self._curves.clear()
 
     def forget(self, session: int) -> None:
@@ -101,14 +100,14 @@ class AcceptanceModel:
     def session_curve(self, session: int) -> Curve:
         """What to expect of the next proposal of a session."""
         if session not in self._sessions:
-            return self._pool(_ANY_POOL).curve
+            return self._pool(_ANY_POOL).known_curve
         if session not in self._curves:
-            self._curves[session] = self._sessions[session].curve(self._pool(_ANY_POOL).curve)
+            self._curves[session] = self._sessions[session].curve(self._pool(_ANY_POOL).known_curve)
         return self._curves[session]
 
     def pool_curve(self, pool: str) -> Curve:
         """What to expect of a proposal of a pool."""
-        return self._pool(pool).curve
+        return self._pool(pool).known_curve
 
     @property
     def pools(self) -> tuple[str, ...]:
@@ -124,23 +123,28 @@ class AcceptanceModel:
 class _Shares:
     """Acceptance and presence at one level of the hierarchy."""
 
-    __slots__ = ("_acceptance", "_positions", "_presence")
+    __slots__ = ("_acceptance", "_has_news", "_positions", "_presence")
 
     def __init__(self, positions: int, lean: float) -> None:
         self._positions = positions
         self._acceptance = PositionShares(positions, lean)
         self._presence = PositionShares(positions, lean)
+        self._has_news = False
 
     def note(self, outcome: DraftOutcome) -> None:
         """Ids after the first rejected one say nothing about acceptance."""
+        self._has_news = True
         for position in range(min(outcome.asked, self._positions)):
             self._presence.note(position, position < outcome.proposed)
         for position in range(min(outcome.accepted + 1, outcome.proposed, self._positions)):
             self._acceptance.note(position, position < outcome.accepted)
 
-    def fade(self, keep: float) -> None:
-        self._acceptance.fade(keep)
-        self._presence.fade(keep)
+    def age(self, keep: float, silent_keep: float) -> None:
+        """A round is over, in which something was seen (`keep`) or nothing (`silent_keep`)."""
+        keep, self._has_news = keep if self._has_news else silent_keep, False
+        if keep < 1.0:
+            self._acceptance.fade(keep)
+            self._presence.fade(keep)
 
     def curve(self, elsewhere: Curve) -> Curve:
         return Curve(
@@ -151,25 +155,24 @@ class _Shares:
         return Curve(tuple(self._acceptance.chained_shares(_FIRST_SHARE)), tuple(self._presence.chained_shares(1.0)))
 
 
-class _Pool:
-    """Recent rounds that lean on the long run."""
+class _Pool(_Shares):
+    """A pool leans on nothing but the position before."""
 
     def __init__(self, positions: int) -> None:
-        self.recent = _Shares(positions, _RECENT_LEAN)
-        self._long = _Shares(positions, _LONG_LEAN)
+        super().__init__(positions, _POOL_LEAN)
         self._curve: Curve | None = None
 
     def note(self, outcome: DraftOutcome) -> None:
-        self.recent.note(outcome)
-        self._long.fade(_LONG_KEEP)
-        self._long.note(outcome)
-        self.forget_curve()
+        super().note(outcome)
+        self._curve = None
 
-    def forget_curve(self) -> None:
+    def age(self, keep: float, silent_keep: float) -> None:
+        super().age(keep, silent_keep)
         self._curve = None
 
     @property
-    def curve(self) -> Curve:
+    def known_curve(self) -> Curve:
+        """The curve, computed when it is asked for."""
         if self._curve is None:
-            self._curve = self.recent.curve(self._long.first_curve())
+            self._curve = self.first_curve()
         return self._curve

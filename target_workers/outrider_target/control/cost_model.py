@@ -13,6 +13,7 @@ import numpy.typing as npt
 from outrider_runtime.errors import InvalidConfig
 from outrider_target.control.nonnegative_fit import fit_nonnegative
 
+_KNOT_RATIO = 1.5
 Floats = npt.NDArray[np.float64]
 
 
@@ -107,13 +108,25 @@ class StepCostModel:
         """
         loads = np.asarray([sample.load for sample in samples], np.float64).reshape(-1, 3)
         seconds = np.asarray([sample.seconds for sample in samples], np.float64)
-        knots = np.unique(loads[:, 1])
-        if len(knots) < 2:
-            raise InvalidConfig(f"cost model: steps with {len(knots)} different token counts; need two or more")
+        counts = np.unique(loads[:, 1])
+        if len(counts) < 2:
+            raise InvalidConfig(f"cost model: steps with {len(counts)} different token counts; need two or more")
+        knots = _spread(counts)
         columns = np.column_stack([_rises(loads[:, 1], knots), *_shares(loads)])
         found = fit_nonnegative(columns / seconds[:, None], np.ones_like(seconds))
         rises, (row_s, context_s, pair_s) = found[: len(knots)], found[len(knots) :]
-        return cls(tuple(knots), tuple(np.cumsum(rises)), float(row_s), float(context_s), float(pair_s))
+        return cls(
+            tuple(knots.tolist()), tuple(np.cumsum(rises).tolist()), float(row_s), float(context_s), float(pair_s)
+        )
+
+
+def _spread(counts: Floats) -> Floats:
+    """Of rising counts the first, the last, and others far enough apart that noise makes no stairs between them."""
+    kept = [float(counts[0])]
+    for count in counts[1:-1]:
+        if count >= _KNOT_RATIO * kept[-1] and _KNOT_RATIO * count <= counts[-1]:
+            kept.append(float(count))
+    return np.asarray([*kept, float(counts[-1])])
 
 
 def _rises(tokens: Floats, knots: Floats) -> Floats:

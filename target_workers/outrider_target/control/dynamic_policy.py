@@ -54,6 +54,8 @@ class DynamicPolicy:
         if is_better and self._may_change():
             self._held = _Held(best.level, best.threshold, self._clock.now_s())
             held, is_better = best, False
+        elif not held.proposed and self._held.level and self._may_change():
+            self._held = _Held(0, 1.0, self._clock.now_s())  # nothing came of the level: say so
         reason = Reason.HELD if is_better else self._reason(view, held)
         if held.proposed:
             self._probing.end()

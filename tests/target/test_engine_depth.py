@@ -1,0 +1,79 @@
+"""The engine under policies that change the depth: the tokens stay the same, and depth 0 costs nothing but probes."""
+
+from __future__ import annotations
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from outrider_doubles.engine_bench import VOCAB_SIZE, EngineBench, expected_ids, toy_settings
+from outrider_doubles.scripted_speculator import ScriptedSpeculator
+from outrider_doubles.toy_forward import ToyForward
+
+from outrider_runtime.clock import ManualClock
+from outrider_target.control.cost_model import StepCostModel, StepLoad
+from outrider_target.control.dynamic_policy import DynamicPolicy
+from outrider_target.control.refined_cost import RefinedCost
+from outrider_target.control.settings import DepthSettings
+from outrider_target.control.views import Decision, Reason, StepView
+from outrider_wire.generation import GenerationRequest
+from outrider_wire.sampling import SamplingParams
+
+
+class ErraticPolicy:
+    """A policy that draws every depth anew, the level as well."""
+
+    max_depth = 6
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+
+    def decide(self, view: StepView) -> Decision:
+        depths = {row.key: self._random.randint(0, min(row.limit, self.max_depth)) for row in view.rows}
+        return Decision(depths, self._random.randint(0, self.max_depth), Reason.BEST)
+
+    def observe(self, load: StepLoad, round_s: float, has_drafts: bool) -> None:
+        pass
+
+
+def asked(prompt: list[int], sampling: SamplingParams) -> GenerationRequest:
+    return GenerationRequest("request", "toy", prompt_token_ids=tuple(prompt), sampling=sampling)
+
+
+@given(seed=st.integers(0, 2**32), temperature=st.sampled_from([0.0, 1.0]))
+@settings(deadline=None, max_examples=40)
+def test_the_tokens_do_not_depend_on_depths_that_change_every_round(seed: int, temperature: float) -> None:
+    random, forward = Random(seed), ToyForward(VOCAB_SIZE)
+    sampling = SamplingParams(temperature=temperature, max_tokens=40, ignore_eos=True)
+    prompts = [[random.randrange(2, VOCAB_SIZE) for _ in range(random.randint(1, 20))] for _ in range(4)]
+    truth = [expected_ids(forward, prompt, sampling, index, 40) for index, prompt in enumerate(prompts)]
+    known = [[*prompt, *ids] for prompt, ids in zip(prompts, truth, strict=True)]
+
+    def propose(ids: list[int], depth: int) -> list[int]:
+        text = next(text for text in known if text[: len(ids)] == list(ids))
+        right = text[len(ids) : len(ids) + depth]
+        return [token if random.random() < 0.8 else 0 for token in right]
+
+    bench = EngineBench(toy_settings(), ScriptedSpeculator(propose, random, 0.8), ErraticPolicy(random), forward)
+    answers = [bench.submit(asked(prompt, sampling), index) for index, prompt in enumerate(prompts)]
+    bench.run()
+    assert [answer.token_ids for answer in answers] == truth
+
+
+def test_at_depth_0_drafters_hear_every_commit_but_are_asked_for_nothing_but_probes() -> None:
+    wants: list[int] = []
+
+    class Listening(ScriptedSpeculator):
+        def commit(self, rows: object) -> None:
+            super().commit(rows)  # type: ignore[arg-type]
+            wants.extend(row.next_depth for row in rows)  # type: ignore[attr-defined]
+
+    hopeless = StepCostModel((1, 2, 4), (0.001, 1.0, 3.0))
+    policy = DynamicPolicy(DepthSettings(), RefinedCost(hopeless), 4, ManualClock())
+    speculator = Listening(lambda ids, depth: [0] * depth, Random(0))
+    bench = EngineBench(toy_settings(), speculator, policy)
+    answer = bench.submit(asked([5, 6, 7], SamplingParams(max_tokens=60, ignore_eos=True)), 1)
+    bench.run()
+    assert len(answer.token_ids) == 60
+    assert len(wants) >= 60 and sum(wants) == 0
+    assert len(speculator.finished_ids[1]) == 63
