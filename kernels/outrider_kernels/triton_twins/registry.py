@@ -28,7 +28,15 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-KERNEL_MODULES = ("noise_triton",)
+KERNEL_MODULES = (
+    "noise_triton",
+    "paged_attention_triton",
+    "rotary_triton",
+    "linear_triton",
+    "rms_norm_triton",
+    "gated_unit_triton",
+    "ngram_lookup_triton",
+)
 """Modules of this package that hold kernels; each has `VARIANTS`."""
 LAUNCH_OPTIONS: Mapping[str, Any] = MappingProxyType({"enable_fp_fusion": False})
 """Options of kernels that decide something: multiply and add round one by one, as they do in the reference."""
