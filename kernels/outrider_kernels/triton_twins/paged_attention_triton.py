@@ -1,0 +1,235 @@
+"""Attention over a paged cache on GPUs: one compiled form for prefill, chunk, decode and verification.
+
+Formula, arguments and reference: `outrider_kernels.paged_attention`, with tensors instead of arrays. Here queries and
+cache share one dtype, which may also be bfloat16 or float16, and so has the output. Tokens are cut into *tiles*
+(`query_tiles`), each of neighbours of one row.
+
+One program takes a tile and one key-value head: LINES lines (the tile's tokens times the G query heads that share the
+head, the rest of the lines idle) against KEYS positions at a time, from absolute position 0 in ascending order, never
+split over keys. LINES and KEYS follow from H / KH, D and the dtype, never from the step.
+
+Exactness
+    A line meets the same tiles of keys in the same order in any company. Where it sees nothing of a tile (the tile came
+    for a neighbour's sake), its sums are multiplied by 1 and grow by 0. A value that is not finite, seen by a neighbour
+    only, must not reach it as 0 * NaN: such values are left out of the product and turn the lines that see them to NaN
+    (the reference may answer infinity there).
+
+Rounding
+    Scores, weights' sum and output are float32. In half precision the weights are rounded to the cache's dtype before
+    they meet the values, and the output once: two roundings of at most 2**-9 (bfloat16) or 2**-12 (float16) of the
+    largest value seen. Products of float32 are IEEE's, not TF32.
+
+Online softmax: Milakov and Gimelshein, arXiv 1805.02867. Tiles over queries: Dao, arXiv 2307.08691.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import triton
+import triton.language as tl
+
+from outrider_kernels.paged_attention import BLOCK_SIZE
+from outrider_kernels.triton_twins.numbers_triton import narrow, product
+from outrider_kernels.triton_twins.registry import Variant
+
+_FEWEST_LINES = 32
+_MOST_KEYS = 64
+_FEWEST_KEYS = 16
+_BYTES_OF_KEYS = 16384
+_SMALLEST_HEAD = 16
+
+
+class QueryTiles(NamedTuple):
+    """Tokens of a step, cut into runs of one row each; made once a step and used in every layer."""
+
+    starts: torch.Tensor
+    """[N] int32 first token of each tile."""
+    ends: torch.Tensor
+    """[N] int32 one past its last."""
+
+
+def query_tiles(token_rows: npt.NDArray[np.int32], group: int, device: torch.device | str) -> QueryTiles:
+    """Cut tokens into tiles of one row.
+
+    Args:
+        token_rows: [T] row of each token.
+        group: query heads that share a key-value head.
+        device: where the kernel runs.
+    """
+    most = _lines(group) // group
+    changes = np.flatnonzero(np.diff(token_rows)) + 1
+    bounds = np.concatenate([[0], changes, [len(token_rows)]])
+    cuts = [np.arange(first, end, most) for first, end in pairwise(bounds.tolist())]
+    starts = np.concatenate(cuts)
+    ends = np.concatenate([starts[1:], bounds[-1:]])
+    return QueryTiles(*(torch.from_numpy(part.astype(np.int32)).to(device) for part in (starts, ends)))
+
+
+def paged_attention(
+    queries: torch.Tensor,
+    key_cache: torch.Tensor,
+    value_cache: torch.Tensor,
+    block_tables: torch.Tensor,
+    token_rows: torch.Tensor,
+    positions: torch.Tensor,
+    tiles: QueryTiles,
+    scale: float,
+    window: int = 0,
+) -> torch.Tensor:
+    """Attend; `tiles` are `query_tiles` of `token_rows`, all else is `outrider_kernels.paged_attention`'s.
+
+    Returns:
+        [T, H, D], dtype of `queries`.
+
+    Raises:
+        ValueError: a dtype, shape or layout is not the contract's.
+    """
+    _check(queries, key_cache, value_cache)
+    if not token_rows.shape == positions.shape == queries.shape[:1]:
+        raise ValueError(
+            f"expected {len(queries)} rows and positions, given {tuple(token_rows.shape)} and {tuple(positions.shape)}"
+        )
+    heads, size = queries.shape[1:]
+    kv_heads = key_cache.shape[1]
+    out = torch.empty_like(queries)
+    form = attention_form(heads // kv_heads, size, queries.dtype)
+    attend_tile[(len(tiles.starts), kv_heads)](
+        queries, key_cache, value_cache, block_tables, token_rows, positions, tiles.starts, tiles.ends, out,
+        scale, block_tables.shape[1], WINDOW=window, KV_HEADS=kv_heads, **form,
+    )  # fmt: skip
+    return out
+
+
+def attention_form(group: int, size: int, dtype: torch.dtype) -> dict[str, int]:
+    """The constants that the kernel is compiled with for a model: the same in every step."""
+    head = max(_SMALLEST_HEAD, triton.next_power_of_2(size))
+    keys = _BYTES_OF_KEYS // (head * dtype.itemsize)
+    return {
+        "GROUP": group,
+        "SIZE": size,
+        "HEAD": head,
+        "LINES": _lines(group),
+        "KEYS": min(_MOST_KEYS, max(_FEWEST_KEYS, keys)),
+        "BLOCK": BLOCK_SIZE,
+    }
+
+
+def _lines(group: int) -> int:
+    return max(_FEWEST_LINES, triton.next_power_of_2(group))
+
+
+def _check(queries: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor) -> None:
+    _, heads, size = queries.shape
+    num_blocks, kv_heads = key_cache.shape[:2]
+    for name, tensor, shape in (
+        ("queries", queries, queries.shape),
+        ("key_cache", key_cache, (num_blocks, kv_heads, size, BLOCK_SIZE)),
+        ("value_cache", value_cache, (num_blocks, kv_heads, BLOCK_SIZE, size)),
+    ):
+        if tensor.shape != shape or tensor.dtype != queries.dtype or not tensor.is_contiguous():
+            raise ValueError(
+                f"expected {name} contiguous {queries.dtype} {tuple(shape)}, given {tensor.dtype} {tuple(tensor.shape)}"
+            )
+    if heads % kv_heads:
+        raise ValueError(f"expected query heads in multiples of {kv_heads} key-value heads, given {heads}")
+
+
+@triton.jit(do_not_specialize=["table_width"])
+def attend_tile(
+    queries, key_cache, value_cache, block_tables, token_rows, positions, tile_starts, tile_ends, out,
+    scale, table_width, WINDOW: tl.constexpr, KV_HEADS: tl.constexpr,
+    GROUP: tl.constexpr, SIZE: tl.constexpr, HEAD: tl.constexpr, LINES: tl.constexpr, KEYS: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """One tile of tokens, one key-value head: see the module."""
+    kv_head = tl.program_id(1)
+    start = tl.load(tile_starts + tl.program_id(0))
+    end = tl.load(tile_ends + tl.program_id(0))
+    table = block_tables + tl.load(token_rows + start).to(tl.int64) * table_width
+
+    line = tl.arange(0, LINES)
+    token = start + line // GROUP
+    used = (token < end) & (line < LINES // GROUP * GROUP)
+    position = tl.load(positions + token, mask=used, other=-1)
+    last = tl.max(position, 0)
+    lowest = tl.maximum(position - WINDOW + 1, 0) if WINDOW else position * 0
+    first = tl.min(tl.where(used, lowest, last), 0)
+
+    x = tl.arange(0, HEAD)
+    head = token.to(tl.int64) * (KV_HEADS * GROUP) + kv_head * GROUP + line % GROUP
+    query_at = head[:, None] * SIZE + x[None, :]
+    query_mask = used[:, None] & (x < SIZE)[None, :]
+    query = tl.load(queries + query_at, mask=query_mask, other=0.0)
+
+    offset = tl.arange(0, BLOCK)
+    largest = tl.full([LINES], float("-inf"), tl.float32)
+    total = tl.zeros([LINES], tl.float32)
+    mixed = tl.zeros([LINES, HEAD], tl.float32)
+    for base in range(first // KEYS * KEYS, last + 1, KEYS):
+        base = tl.multiple_of(base, KEYS)
+        key_position = base + tl.arange(0, KEYS)
+        block_position = base + tl.arange(0, KEYS // BLOCK) * BLOCK
+        there = (block_position + BLOCK > first) & (block_position <= last)
+        block = tl.load(table + block_position // BLOCK, mask=there, other=0).to(tl.int64)
+        block_start = (block * KV_HEADS + kv_head) * (SIZE * BLOCK)
+
+        key_at = block_start[None, :, None] + x[:, None, None] * BLOCK + offset[None, None, :]
+        key = tl.load(key_cache + key_at, mask=(x < SIZE)[:, None, None] & there[None, :, None], other=0.0)
+        key = tl.reshape(key, [HEAD, KEYS])
+        value_at = block_start[:, None, None] + offset[None, :, None] * SIZE + x[None, None, :]
+        value = tl.load(value_cache + value_at, mask=there[:, None, None] & (x < SIZE)[None, None, :], other=0.0)
+        value = tl.reshape(value, [KEYS, HEAD])
+        # Whatever lies in places of these blocks that no line sees must not meet a weight of 0.
+        value = tl.where(((key_position >= first) & (key_position <= last))[:, None], value, 0.0)
+
+        seen = (key_position[None, :] <= position[:, None]) & (key_position[None, :] >= lowest[:, None])
+        scores = product(query, key) * scale
+        scores = tl.where(seen, scores, float("-inf"))
+        risen = tl.maximum(largest, tl.max(scores, 1))
+        # A line that has seen nothing so far would compute -inf - -inf.
+        anchor = tl.where(risen == float("-inf"), 0.0, risen)
+        weights = tl.exp(scores - anchor[:, None])
+        shrunk = tl.exp(largest - anchor)
+        total = total * shrunk + tl.sum(weights, 1)
+        finite = tl.abs(value.to(tl.float32)) < float("inf")
+        mixed = mixed * shrunk[:, None]
+        mixed += product(narrow(weights, value.dtype), tl.where(finite, value, 0.0).to(value.dtype))
+        if tl.min(finite.to(tl.int32)) == 0:
+            broken = product(seen.to(value.dtype), (finite == 0).to(value.dtype))
+            mixed = tl.where(broken > 0, float("nan"), mixed)
+        largest = risen
+
+    tl.store(out + query_at, narrow(mixed / tl.where(used, total, 1.0)[:, None], out.dtype.element_ty), mask=query_mask)
+
+
+def _variant(name: str, dtype: torch.dtype, pointer: str, group: int, size: int) -> Variant:
+    tensors = {
+        **dict.fromkeys(("queries", "key_cache", "value_cache"), pointer),
+        **dict.fromkeys(("block_tables", "token_rows", "positions", "tile_starts", "tile_ends"), "*i32"),
+        "out": pointer,
+    }
+    numbers = {"scale": "fp32", "table_width": "i32"}
+    form = {"WINDOW": 0, "KV_HEADS": 8, **attention_form(group, size, dtype)}
+    return Variant(
+        name=f"paged attention {group} x {size} {name}",
+        kernel=attend_tile,
+        signature={**tensors, **numbers, **dict.fromkeys(form, "constexpr")},
+        constants=form,
+        hot=dtype != torch.float32,  # GPUs have no tensor cores for exact float32: slow in any case
+        options={},
+    )
+
+
+VARIANTS = (
+    _variant("bfloat16", torch.bfloat16, "*bf16", 3, 64),
+    _variant("bfloat16", torch.bfloat16, "*bf16", 4, 128),
+    _variant("bfloat16", torch.bfloat16, "*bf16", 8, 128),
+    _variant("bfloat16", torch.bfloat16, "*bf16", 4, 256),
+    _variant("float16", torch.float16, "*fp16", 8, 128),
+    _variant("float32", torch.float32, "*fp32", 4, 128),
+)
