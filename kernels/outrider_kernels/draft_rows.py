@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-MAX_LISTED_IDS = 256
+MAX_LISTED_IDS = 128
 """Ids in one law."""
 MAX_WEIGHT = 2**32 - 1
 

@@ -72,7 +72,9 @@ def rest_of(law: Law, draft: Law, survival: float) -> Law:
 def token_from(law: Law, bits: int) -> int:
     """The id at which the sum over ascending ids first exceeds the draw."""
     threshold = below(bits, sum(law.values()))
-    return next(token for token, mass in zip(sorted(law), accumulate(law[t] for t in sorted(law))) if threshold < mass)
+    tokens = sorted(law)
+    sums = accumulate(law[token] for token in tokens)
+    return next(token for token, upto in zip(tokens, sums, strict=True) if threshold < upto)
 
 
 def verify_by_ratio_reference(

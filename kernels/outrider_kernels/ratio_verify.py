@@ -15,7 +15,7 @@ Ratio (Leviathan et al., arXiv 2211.17192, algorithm 1; Chen et al., arXiv 2302.
 
 Block (Sun et al., arXiv 2403.10444, algorithm 2)
     With p_0 = 1, p_j = min(p_{j-1} * m_j(x_j) / d_j(x_j), 1), and for j < k
-        z_j = sum over v of max(p_j * m_{j+1}(v) - d_{j+1}(v), 0) / M_{j+1},   h_j = z_j / (z_j + (1 - p_j)),   h_k = p_k
+        z_j = sum over v of max(p_j * m_{j+1}(v) - d_{j+1}(v), 0) / M_{j+1},  h_j = z_j / (z_j + (1 - p_j)),  h_k = p_k
     the *largest* j with unit(r_j) < h_j is accepted, or none; then the token is drawn from the rest
     max(m_{j+1}(v) - trunc(d_{j+1}(v) / p_j), 0). Never shorter on average than the ratio test, and equal to it for ids
     that were certain. z_j needs the listed ids only: elsewhere the sum is p_j times the mass that is left.

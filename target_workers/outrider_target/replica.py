@@ -21,6 +21,7 @@ from outrider_runtime.errors import EngineFailed, ModelRefused
 from outrider_runtime.models.source import resolve_source
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
+from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Speculator
@@ -31,6 +32,7 @@ from outrider_target.engine_thread import EngineThread
 from outrider_target.forward import Forward
 from outrider_target.forward_choice import choose_forward
 from outrider_target.probe import ProbeResult, probe_exactness
+from outrider_target.rule_kernels import warm_up_rule
 from outrider_target.servicer import TargetServicer, deliver_on
 from outrider_target.settings import ModelSettings, TargetSettings
 from outrider_target.weight_version import weight_version
@@ -54,6 +56,8 @@ class TargetSpec:
     """Proposed tokens per round at most; 0 turns speculation off."""
     pools: tuple[str, ...]
     """Names of the draft pools that requests may ask for."""
+    rule: AcceptanceRule = COUPLED_RULE
+    """By which rule proposals are accepted."""
 
 
 class TargetReplica:
@@ -100,6 +104,7 @@ class TargetReplica:
         torch.set_num_threads(spec.target.num_threads)
         numba.set_num_threads(min(spec.target.num_threads, numba.config.NUMBA_NUM_THREADS))
         warm_up()  # compiled here, not while the first request waits
+        warm_up_rule(spec.rule)
         self._loaded = _load(spec, self._incarnation, self._registry)
         return Engine(
             spec.target,
@@ -110,6 +115,7 @@ class TargetReplica:
             SystemClock(),
             EngineMetrics(self._registry, spec.model.name),
             deliver_on(loop),
+            spec.rule,
         )
 
     def _limits(self, loaded: _Loaded) -> RequestLimits:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
+from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.batch import Step, ragged_batch
 from outrider_target.commitment import Commitment, cut
 from outrider_target.drafting.speculator import Proposal
@@ -44,7 +45,8 @@ class Round:
     Args:
         scheduler: chooses rows; holds committed truth.
         forward: the target's forward pass.
-        drafting: draft sessions of the sequences; its proposals change the speed, never the tokens.
+        drafting: draft sessions of the sequences.
+        rule: by which their proposals are accepted.
         eos_token_ids: the model's end-of-sequence ids.
         clock: monotonic time.
         metrics: counters of this engine.
@@ -55,6 +57,7 @@ class Round:
         scheduler: Scheduler,
         forward: Forward,
         drafting: SequenceDrafting,
+        rule: AcceptanceRule,
         eos_token_ids: Collection[int],
         clock: Clock,
         metrics: EngineMetrics,
@@ -62,6 +65,7 @@ class Round:
         self._scheduler = scheduler
         self._forward = forward
         self._drafting = drafting
+        self._rule = rule
         self._eos_token_ids = frozenset(eos_token_ids)
         self._clock = clock
         self._metrics = metrics
@@ -75,7 +79,7 @@ class Round:
         step = Step(rows, self._propose(rows, depth))
         with self._timer.measure(step.num_tokens):
             logits = self._forward.run(ragged_batch(step))
-            verified = verify_step(step, logits)
+            verified = verify_step(step, logits, self._rule)
         commitments = self._commit(step, verified)
         self._drafting.hand_on(commitments, depth)  # at once: drafting goes on while the slow work is done
         self._metrics.observe_step(step, commitments, self._timer.last_s)

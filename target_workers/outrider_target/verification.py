@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.verify import find_bad_rows, find_exhausted_rows, verify
-from outrider_target.batch import Step, logits_rows, sampling_rows, verify_rows
+from outrider_kernels.verify import find_bad_rows, find_exhausted_rows
+from outrider_target.acceptance_rule import AcceptanceRule
+from outrider_target.batch import Step, verify_rows
 from outrider_target.emission import Emission
+from outrider_target.rule_kernels import verify_by_rule
 
 _NOT_NUMBERS = "the model gave logits that are not numbers for this request"
 _NOTHING_LEFT = "the model's logits and what this request allows leave no token to choose"
@@ -36,12 +38,13 @@ class Verified:
     failures: tuple[Failure, ...] = ()
 
 
-def verify_step(step: Step, logits: torch.Tensor) -> Verified:
+def verify_step(step: Step, logits: torch.Tensor, rule: AcceptanceRule) -> Verified:
     """Verify all sampling rows of a step.
 
     Args:
         step: rows and their proposals.
         logits: [N, V] float32, N being the logit rows of `ragged_batch(step)`.
+        rule: by which proposals are accepted.
     """
     indices = step.sampling_rows
     if not indices:
@@ -49,9 +52,9 @@ def verify_step(step: Step, logits: torch.Tensor) -> Verified:
     rows = verify_rows(step, indices)
     bad = set(find_bad_rows(logits, rows.logit_starts).tolist())
     if not bad:
-        return _verify(step, logits, indices)
+        return _verify(step, logits, indices, rule)
     good = [row for row in range(len(indices)) if row not in bad]
-    verified = _verify(step, logits[_logit_rows(rows.logit_starts, good)], [indices[row] for row in good])
+    verified = _verify(step, logits[_logit_rows(rows.logit_starts, good)], [indices[row] for row in good], rule)
     failures = [Failure(indices[row], _NOT_NUMBERS) for row in sorted(bad)]
     return Verified(verified.emissions, (*verified.failures, *failures))
 
@@ -60,12 +63,12 @@ def _logit_rows(starts: npt.NDArray[np.int32], rows: SequenceOf[int]) -> torch.T
     return torch.tensor([at for row in rows for at in range(starts[row], starts[row + 1])], dtype=torch.int64)
 
 
-def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int]) -> Verified:
+def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int], rule: AcceptanceRule) -> Verified:
     """Verify rows with good logits."""
     if not indices:
         return Verified()
     rows = verify_rows(step, indices)
-    result = verify(logits, rows, sampling_rows(step, indices), logits_rows(step, indices))
+    result = verify_by_rule(rule, step, indices, rows, logits)
     exhausted = set(find_exhausted_rows(rows, result).tolist())
     emissions = []
     for row, index in enumerate(indices):

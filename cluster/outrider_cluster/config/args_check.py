@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,17 +104,29 @@ def _repeated_names(pools: list[Mapping[str, Any]]) -> Iterator[Finding]:
 def _judge_whole(data: Mapping[str, Any]) -> Iterator[Finding]:
     """Rules about several sections; each names all its values."""
     controller = ControllerSettings.model_validate(data.get("controller", {}))
-    most = SpeculativeConfig.model_validate(data[_SPECULATION]).num_speculative_tokens
+    speculation = SpeculativeConfig.model_validate(data[_SPECULATION])
+    most = speculation.num_speculative_tokens
     if controller.depth != "static" and "num_speculative_tokens" in data[_SPECULATION] and controller.depth > most:
         path = ("controller", "depth")
         problem = "exceeds speculative_config.num_speculative_tokens"
         yield Finding(path, problem, str(controller.depth), f"at most {most}")
+    yield from _judge_rule(speculation, data[_POOLS])
     yield from _judge_model(ModelSettings.model_validate(data.get("model", {})))
     target = TargetSettings.model_validate(data.get("target", {}))
     if target.max_num_batched_tokens < target.max_num_seqs:
         path = ("target", "max_num_batched_tokens")
         allowed = f"at least target.max_num_seqs, {target.max_num_seqs}"
         yield Finding(path, "leaves no token for some requests", str(target.max_num_batched_tokens), allowed)
+
+
+def _judge_rule(speculation: SpeculativeConfig, pools: Sequence[object]) -> Iterator[Finding]:
+    """Rules of acceptance that do not go with the pools."""
+    path, method = (_SPECULATION, "rejection_sample_method"), speculation.rejection_sample_method
+    if method in ("probabilistic", "block") and len(pools) > 1:
+        problem = f"cannot choose among {len(pools)} draft pools: the choice would depend on the proposed tokens"
+        yield Finding(path, problem, show(path, method), "coupled or strict, or one pool")
+    if method == "synthetic" and not pools:
+        yield Finding(path, "pretends to accept proposals, but there is no draft pool", show(path, method))
 
 
 def _judge_model(model: ModelSettings) -> Iterator[Finding]:

@@ -32,6 +32,9 @@ METHODS = (
 REJECTION_METHODS = ("coupled", "strict", "standard", "probabilistic", "block", "synthetic")
 """Ours, and those of both generations of vLLM."""
 
+SYNTHETIC_KEYS = ("synthetic_acceptance_rate", "synthetic_acceptance_rates", "synthetic_acceptance_length")
+"""How much to pretend: one of them, and only with `synthetic`."""
+
 _Rate = Annotated[float, Field(ge=0, le=1)]
 
 

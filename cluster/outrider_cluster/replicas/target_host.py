@@ -76,5 +76,6 @@ def _make(config: ClusterConfig) -> TargetReplica:
         drafting=config.drafting,
         depth=config.depth,
         pools=config.pool_names,
+        rule=config.acceptance_rule,
     )
     return TargetReplica(spec, host=listen_address(config.network), node=node_name())

@@ -14,6 +14,7 @@ from outrider_doubles.toy_forward import ToyForward
 from outrider_kernels.reference import sample_reference
 from outrider_runtime.clock import ManualClock
 from outrider_runtime.errors import OutriderError
+from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
@@ -76,6 +77,7 @@ class EngineBench:
         speculator: Speculator | None = None,
         depth: int = 0,
         forward: ToyForward | None = None,
+        rule: AcceptanceRule = COUPLED_RULE,
     ) -> None:
         self.forward = forward or ToyForward(VOCAB_SIZE)
         self.registry = CollectorRegistry()
@@ -87,6 +89,7 @@ class EngineBench:
             depth,
             ManualClock(),
             EngineMetrics(self.registry, "toy"),
+            rule=rule,
         )
 
     def submit(self, request: GenerationRequest, seed: int) -> Collector:
