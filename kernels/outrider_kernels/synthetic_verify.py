@@ -1,8 +1,8 @@
 """Pretended acceptance: proposed ids are kept by a coin of given chances, whatever they say. For load tests only.
 
-A row accepts its j-th proposed id while  unit(r_j) < rates[j - 1], with the draws r_j of `ratio_verify`; then it emits a
-token drawn from the target's own law after what it accepted. So what comes out is *not* what the target would say: the
-drafts are in it. Rates are those of an id after all before it were accepted.
+A row accepts its j-th proposed id while  unit(r_j) < rates[j - 1], with the draws r_j of `ratio_verify`. Then it emits
+a token drawn from the target's own law after what it accepted. So what comes out is *not* what the target would say:
+the drafts are in it. Rates are those of an id after all before it were accepted.
 """
 
 from __future__ import annotations

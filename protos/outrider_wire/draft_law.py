@@ -20,14 +20,14 @@ _SUM_SLACK = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class DraftLaw:
-    """The chance of token_ids[i] is weights[i] over the sum of all weights. Without ids, the proposed id was certain."""
+    """The chance of token_ids[i] is weights[i] over the sum of all. Without ids, the proposed id was certain."""
 
     token_ids: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
 
     @classmethod
     def from_probabilities(cls, probabilities: Mapping[int, float]) -> DraftLaw:
-        """The law nearest to probabilities that lists at most MAX_LAW_IDS ids. What they sum to less than 1 is left out.
+        """The law of the MAX_LAW_IDS likeliest ids in these proportions; what they leave of 1 is shared out likewise.
 
         Raises:
             ValueError: one is negative or not finite, all are zero, or they sum to more than 1.

@@ -55,8 +55,8 @@ class VllmSpeculativeConfig(Settings):
     """Draft all tokens in one pass (PARD)."""
     rejection_sample_method: str | None = None
     """Acceptance rule."""
-    draft_sample_method: str = "greedy"
-    """How the draft model samples."""
+    draft_sample_method: str | None = None
+    """How the draft model samples: greedy or probabilistic; absent, vLLM takes greedy."""
     synthetic_acceptance_rate: _Rate | None = None
     """Average acceptance to pretend."""
     synthetic_acceptance_rates: list[_Rate] | None = None
