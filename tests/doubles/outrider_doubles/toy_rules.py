@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
+from scipy.stats import chisquare
 
 from outrider_kernels.contracts import SamplingRows, VerifyResult, VerifyRows
 from outrider_kernels.draft_rows import DraftRows
@@ -106,8 +107,8 @@ class ToyDrafter:
         return weights[np.arange(len(ids)), ids] / weights.sum(1)  # type: ignore[no-any-return]
 
 
-Plan = Callable[[ToyDrafter, Ints, Ints], Draft]
-"""From a drafter and prefixes (tokens [B, 6], lengths [B]) to what a round verifies of its proposals."""
+Plan = Callable[[ToyDrafter, Ints, Ints, Ints], Draft]
+"""From a drafter, prefixes (tokens [B, 6], lengths [B]) and the requests' numbers [B] to what a round verifies."""
 
 
 def decode(target: ToyTarget, drafter: ToyDrafter, plan: Plan, verify: Verify, count: int) -> Ints:
@@ -115,7 +116,7 @@ def decode(target: ToyTarget, drafter: ToyDrafter, plan: Plan, verify: Verify, c
     tokens, lengths = np.zeros((count, _PREFIX_TOKENS), np.int64), np.zeros(count, np.int64)
     seeds = np.arange(1, count + 1, dtype=np.uint64)
     while len(active := np.flatnonzero(lengths < ANSWER_TOKENS)):
-        draft = plan(drafter, tokens[active], lengths[active])
+        draft = plan(drafter, tokens[active], lengths[active], active)
         starts = np.concatenate([[0], np.cumsum(draft.depths + 1)])
         owner = np.repeat(np.arange(len(active)), draft.depths + 1)
         step = np.arange(starts[-1]) - starts[owner]
@@ -130,6 +131,48 @@ def decode(target: ToyTarget, drafter: ToyDrafter, plan: Plan, verify: Verify, c
         tokens[active[owner[used]], places[used]] = result.emitted[used]
         lengths[active] += result.accepted_counts + 1
     return tokens[:, :ANSWER_TOKENS]
+
+
+def proposals(drafter: ToyDrafter, tokens: Ints, lengths: Ints) -> Ints:
+    """[B, 6] prefixes continued by as many drawn ids as a round may propose."""
+    drawn = tokens.copy()
+    rows = np.arange(len(tokens))
+    for step in range(MAX_DEPTH):
+        drawn[rows, lengths + step] = drafter.draw(drawn, lengths + step)
+    return drawn
+
+
+def fixed(drafter: ToyDrafter, tokens: Ints, lengths: Ints, requests: Ints) -> Draft:
+    """The greatest depth, always."""
+    return Draft(proposals(drafter, tokens, lengths), np.full(len(tokens), MAX_DEPTH))
+
+
+def changing(drafter: ToyDrafter, tokens: Ints, lengths: Ints, requests: Ints) -> Draft:
+    """Another depth in every round."""
+    return Draft(proposals(drafter, tokens, lengths), drafter.source.integers(0, MAX_DEPTH + 1, len(tokens)))
+
+
+def by_confidence(drafter: ToyDrafter, tokens: Ints, lengths: Ints, requests: Ints) -> Draft:
+    """Cut before the first id whose law is too flat: a matter of the prefix."""
+    drawn, depths = proposals(drafter, tokens, lengths), np.zeros(len(tokens), np.int64)
+    for step in range(MAX_DEPTH):
+        depths += (depths == step) & (drafter.confidence(drawn, lengths + step) > 0.45)
+    return Draft(drawn, depths)
+
+
+def by_arrival(drafter: ToyDrafter, tokens: Ints, lengths: Ints, requests: Ints) -> Draft:
+    """A third of the proposals is late, and another third arrived in part, whatever they say."""
+    luck = drafter.source.integers(0, 3, len(tokens))
+    return Draft(proposals(drafter, tokens, lengths), np.array([0, 1, MAX_DEPTH])[luck])
+
+
+HONEST_PLANS = {"fixed": fixed, "changing": changing, "by confidence": by_confidence, "by arrival": by_arrival}
+
+
+def p_value(answers: Ints, joint: npt.NDArray[np.float64]) -> float:
+    """Chi-square of answers [B, 3] against their joint law [64]."""
+    counts = np.bincount(answers @ [VOCAB_SIZE**2, VOCAB_SIZE, 1], minlength=len(joint))
+    return float(chisquare(counts, joint * len(answers)).pvalue)
 
 
 def sampling(seeds: npt.NDArray[np.uint64]) -> SamplingRows:
