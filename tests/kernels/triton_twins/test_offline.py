@@ -1,0 +1,44 @@
+"""Every Triton kernel compiles for the GPUs that we name, without one, and the hot ones keep to their registers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from outrider_kernels.triton_twins.offline import ARCHITECTURES, main
+from outrider_kernels.triton_twins.registry import KERNEL_MODULES, variants
+
+
+@pytest.fixture(scope="module")
+def footprints() -> list[dict[str, Any]]:
+    """One a variant and architecture; from a process of its own, because kernels are interpreted in this one."""
+    command = [sys.executable, "-m", main.__module__]
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500, env=environment)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_every_variant_compiles_for_every_architecture(footprints: list[dict[str, Any]]) -> None:
+    compiled = {(footprint["variant"], footprint["architecture"]) for footprint in footprints}
+    assert compiled == {(variant.name, architecture) for variant in variants() for architecture in ARCHITECTURES}
+    assert all(footprint["code_bytes"] > 0 and footprint["registers"] > 0 for footprint in footprints)
+
+
+def test_hot_kernels_spill_no_register(footprints: list[dict[str, Any]]) -> None:
+    spilling = [footprint for footprint in footprints if footprint["hot"] and footprint["spill_bytes"]]
+    assert spilling == []
+
+
+def test_a_program_takes_no_more_shared_memory_than_any_of_the_gpus_has(footprints: list[dict[str, Any]]) -> None:
+    assert max(footprint["shared_bytes"] for footprint in footprints) <= 163 * 1024  # A100's, the least of the three
+
+
+def test_every_module_of_the_registry_has_variants() -> None:
+    modules = {variant.kernel.fn.__module__.rpartition(".")[2] for variant in variants()}
+    assert modules <= set(KERNEL_MODULES) and modules
