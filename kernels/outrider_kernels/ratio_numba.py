@@ -95,15 +95,15 @@ def _chance(row: SampledRow, draft: DraftRows, law: int, step: int, survival: fl
     if survival >= 1.0:
         return 1.0
     total = total_of(row.law, count)
-    unlisted, excess = total, 0.0
+    unlisted, excess = total, _NO_MASS
     start, end = draft.starts[law], draft.starts[law + 1]
     for j in range(max(end - start, 1)):
         token = row.proposed[step] if start == end else draft.ids[start + j]
         mass = _mass(row, token, count)
         drawn = np.float64(_draft_mass(draft, law, token, total))
         unlisted -= mass
-        excess += max(survival * np.float64(mass) - drawn, 0.0)
-    rest = (survival * np.float64(unlisted) + excess) / np.float64(total)
+        excess += np.int64(max(survival * np.float64(mass) - drawn, 0.0))
+    rest = (survival * np.float64(unlisted) + np.float64(excess)) / np.float64(total)
     return rest / (rest + (1.0 - survival))
 
 

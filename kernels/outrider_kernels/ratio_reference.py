@@ -54,11 +54,11 @@ def block_chance(law: Law, draft: Law, survival: float) -> float:
     """h_j of the contract for j < k, from p_j and the laws of the next id."""
     if survival >= 1.0:
         return 1.0
-    unlisted, excess = sum(law.values()), 0.0
+    unlisted, excess = sum(law.values()), 0
     for token, drawn in draft.items():
         unlisted -= law.get(token, 0)
-        excess += max(survival * float(law.get(token, 0)) - float(drawn), 0.0)
-    rest = (survival * float(unlisted) + excess) / float(sum(law.values()))
+        excess += int(max(survival * float(law.get(token, 0)) - float(drawn), 0.0))
+    rest = (survival * float(unlisted) + float(excess)) / float(sum(law.values()))
     return rest / (rest + (1.0 - survival))
 
 

@@ -18,7 +18,8 @@ Block (Sun et al., arXiv 2403.10444, algorithm 2)
         z_j = sum over v of max(p_j * m_{j+1}(v) - d_{j+1}(v), 0) / M_{j+1},  h_j = z_j / (z_j + (1 - p_j)),  h_k = p_k
     the *largest* j with unit(r_j) < h_j is accepted, or none; then the token is drawn from the rest
     max(m_{j+1}(v) - trunc(d_{j+1}(v) / p_j), 0). Never shorter on average than the ratio test, and equal to it for ids
-    that were certain. z_j needs the listed ids only: elsewhere the sum is p_j times the mass that is left.
+    that were certain. z_j needs the listed ids only, each truncated to a whole number: elsewhere the sum is p_j times
+    the mass that is left.
 
 Both: after all k the token is drawn from m_{k+1}. A rest of nothing, which takes a drafter equal to the target and a
 rounding, draws from m itself. A draw takes the id at which the sum over ascending ids first exceeds s * rest / 2**64.

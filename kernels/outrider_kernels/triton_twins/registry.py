@@ -28,7 +28,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-KERNEL_MODULES = ("noise_triton",)
+KERNEL_MODULES = ("noise_triton", "ratio_triton")
 """Modules of this package that hold kernels; each has `VARIANTS`."""
 LAUNCH_OPTIONS: Mapping[str, Any] = MappingProxyType({"enable_fp_fusion": False})
 """Options of kernels that decide something: multiply and add round one by one, as they do in the reference."""

@@ -22,6 +22,14 @@ async def test_every_chunk_of_a_stream_is_marked() -> None:
         assert chunks and all(chunk["outrider"] == MARK for chunk in chunks)
 
 
+async def test_a_request_cannot_ask_for_a_rule_of_its_own() -> None:
+    async with gateway_bench() as bench:
+        refused = await bench.http.post("/v1/completions", json={**BODY, "speculation": MARK})
+        assert refused.status_code == 400
+        assert "rejection_sample_method" in refused.json()["error"]["message"]
+        assert bench.targets[0].requests == []
+
+
 async def test_real_rules_are_named_in_the_statistics_only() -> None:
     async with gateway_bench() as bench:
         answer = (await bench.http.post("/v1/completions", json=BODY)).json()
