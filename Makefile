@@ -22,8 +22,12 @@ $(INSTALLED): pyproject.toml
 	@test -x $(BIN)/pip || test -n "$(PYTHON)" || \
 		{ echo "Python 3.11 is needed: install it, or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check "torch==2.13.0"
-	$(BIN)/python -m pip install --disable-pip-version-check -e ".[dev]"
+	@echo "Installing into .venv: first PyTorch, then Ray, transformers and the rest. About 2 GB on disk; it takes"
+	@echo "some minutes, of which pip is silent for one or two at a time while it unpacks. Later runs reuse it."
+	@echo "1/2 PyTorch"
+	@$(BIN)/python -m pip install --disable-pip-version-check "torch==2.13.0"
+	@echo "2/2 Outrider and all that it needs"
+	@$(BIN)/python -m pip install --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
 demo: setup ## Serve the embedded model locally, stream one chat answer, show its speed, stop again

@@ -27,8 +27,9 @@ from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
 from outrider_target.engine_metrics import EngineMetrics
+from outrider_target.forward import Forward
+from outrider_target.forward_choice import choose_forward
 from outrider_target.settings import TargetSettings
-from outrider_target.transformers_forward import TransformersForward, load_forward
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 from outrider_wire.registry import DraftMember, Member, MemberKind, MemberState, Snapshot
 from outrider_wire.sampling import SamplingParams
@@ -62,14 +63,17 @@ class LoadedModel:
 
     folder: Path
     tokenizer: Tokenizer
-    forward: TransformersForward
+    forward: Forward
+    served_by: str
+    """Which forward pass it got, and why."""
 
     @classmethod
     def load(cls, folder: Path, dtype: ModelDtype, settings: TargetSettings) -> LoadedModel:
         """Load the model for this thread, with the number of threads that the settings ask for."""
         torch.set_num_threads(settings.num_threads)
         numba.set_num_threads(min(settings.num_threads, numba.config.NUMBA_NUM_THREADS))
-        return cls(folder, Tokenizer.from_folder(folder), load_forward(folder, dtype, settings.max_model_len))
+        chosen = choose_forward(folder, dtype, settings.max_model_len)
+        return cls(folder, Tokenizer.from_folder(folder), chosen.forward, chosen.description)
 
     def chat_ids(self, text: str) -> tuple[int, ...]:
         """Ids of a chat with one message."""

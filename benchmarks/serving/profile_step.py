@@ -18,46 +18,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from types import MethodType
 from typing import get_args
 
 import torch
 from rich.console import Console
 
-import outrider_target.paged_cache
-import outrider_target.round
 from closed_loop import read_prompts
 from engine_under_test import EngineUnderTest, LoadedModel, engine_under_test
-from outrider_kernels.exact_linear import ExactLinear
 from outrider_runtime.models.loading import ModelDtype
 from outrider_runtime.models.progress import choose_progress
 from outrider_runtime.models.source import resolve_source
-from outrider_target.drafting.remote_speculator import RemoteSpeculator
-from outrider_target.output_text import OutputText
-from outrider_target.paged_cache import PagedAttention
-from outrider_target.scheduler import Scheduler
 from outrider_target.settings import TargetSettings
-from outrider_target.transformers_forward import TransformersForward
 from stopwatch import Stopwatch
+from watched_parts import PARTS, REST, watch_engine, watch_model
 
 _HERE = Path(__file__).parent
 _WARM_UP_STEPS = 8
-_REST = "engine: everything else (Python)"
-PARTS = (
-    "forward: linears",
-    "forward: output head",
-    "forward: attention kernel",
-    "forward: cache writes",
-    "forward: layouts around attention",
-    "forward: other operators, and Python between them",
-    "sampling and verification",
-    "wire: waiting for drafts",
-    "wire: handing on what was committed",
-    "engine: scheduling and shared blocks",
-    "engine: arrays of the step",
-    "engine: text",
-    _REST,
-)
 _OPERATOR_STEPS = 10
 _MAX_TOKENS = 1024
 
@@ -83,28 +59,6 @@ class StepProfile:
         return sum(self.parts_ms.values())
 
 
-def watch_engine(stopwatch: Stopwatch, forward: TransformersForward) -> None:
-    """Have every part of a step counted. Wraps classes: once a process."""
-    head, plain_linear = forward.model.get_output_embeddings(), ExactLinear.forward
-    stopwatch.watch(ExactLinear, "forward", "forward: linears")
-    if isinstance(head, ExactLinear):
-        head.forward = MethodType(plain_linear, head)  # type: ignore[method-assign]
-    stopwatch.watch(head, "forward", "forward: output head")
-    stopwatch.watch(outrider_target.paged_cache, "paged_attention", "forward: attention kernel")
-    stopwatch.watch(outrider_target.paged_cache, "write_cache", "forward: cache writes")
-    stopwatch.watch(PagedAttention, "attend", "forward: layouts around attention")
-    stopwatch.watch(TransformersForward, "run", "forward: other operators, and Python between them")
-    stopwatch.watch(outrider_target.round, "verify_step", "sampling and verification")
-    stopwatch.watch(outrider_target.round, "ragged_batch", "engine: arrays of the step")
-    stopwatch.watch(RemoteSpeculator, "collect", "wire: waiting for drafts")
-    for name in ("open", "commit", "judge", "close"):
-        stopwatch.watch(RemoteSpeculator, name, "wire: handing on what was committed")
-    for name in ("plan", "publish"):
-        stopwatch.watch(Scheduler, name, "engine: scheduling and shared blocks")
-    for name in ("push", "take", "finish"):
-        stopwatch.watch(OutputText, name, "engine: text")
-
-
 def profile(subject: EngineUnderTest, stopwatch: Stopwatch, rows: int, steps: int) -> StepProfile:
     """Measure up to `steps` steps in which all rows decode."""
     _let_all_decode(subject)
@@ -112,7 +66,7 @@ def profile(subject: EngineUnderTest, stopwatch: Stopwatch, rows: int, steps: in
     network_s, workers_s = _network_cpu_s(), _processes_cpu_s(subject.worker_pids)
     taken = 0
     while taken < steps and subject.engine.num_running == rows:
-        with stopwatch.running(_REST):
+        with stopwatch.running(REST):
             subject.engine.step()
         taken += 1
     return StepProfile(
@@ -193,10 +147,12 @@ def main() -> None:
     options, console = _parse_options(), Console(stderr=True)
     settings = TargetSettings(num_threads=options.threads)
     folder = resolve_source(options.source, progress=choose_progress(sys.stderr))
+    stopwatch = Stopwatch()
+    watch_model(stopwatch)
     with console.status("loading the model"):
         model = LoadedModel.load(folder, options.dtype, settings)
-    stopwatch = Stopwatch()
     watch_engine(stopwatch, model.forward)
+    console.print(f"served by {model.served_by}")
     prompts = read_prompts(_HERE / "prompts.json")
     profiles, operators = [], ""
     for rows, depth in product(options.rows, options.depth):

@@ -42,16 +42,19 @@ class Stopwatch:
 
     def watch(self, owner: object, name: str, label: str) -> None:
         """Count the time of `owner.name(...)` for `label` from now on. `owner` is a module, a class or an object."""
-        function: Callable[..., Any] = getattr(owner, name)
+        setattr(owner, name, self.timed(getattr(owner, name), label))
+
+    def timed(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
+        """`function`, its time counted for `label`."""
 
         @functools.wraps(function)
-        def timed(*args: Any, **keywords: Any) -> Any:
+        def counted(*args: Any, **keywords: Any) -> Any:
             if not self._open:
                 return function(*args, **keywords)
             with self._part(label):
                 return function(*args, **keywords)
 
-        setattr(owner, name, timed)
+        return counted
 
     @contextmanager
     def _part(self, label: str) -> Iterator[None]:

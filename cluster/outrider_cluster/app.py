@@ -17,6 +17,7 @@ from outrider_cluster.config.deployments import CONTROLLER, GATEWAY, TARGET, dra
 from outrider_cluster.replicas.controller_replica import ControllerReplica
 from outrider_cluster.replicas.draft_replica import GRACE_S, DraftReplica
 from outrider_cluster.replicas.gateway_replica import GatewayReplica
+from outrider_cluster.replicas.model_text import served_model
 from outrider_cluster.replicas.target_host import TargetHost
 from outrider_draft.config import PoolSettings
 
@@ -27,7 +28,15 @@ _SHUTDOWN_LOOP_S = 0.2
 
 
 def build(args: ClusterConfig) -> Application:
-    """The application for `ray serve deploy`: ``import_path: outrider_cluster.app:build``."""
+    """The application for `ray serve deploy`: ``import_path: outrider_cluster.app:build``.
+
+    Serve calls this before it touches what runs: a model that is not there, or has no usable tokenizer, fails the
+    deployment here and leaves the running one alone.
+
+    Raises:
+        ModelRefused: the model cannot be had, or its tokenizer or template is of no use.
+    """
+    served_model(args.model, args.pool_names)
     controller = serve.deployment(**_controller_options())(ControllerReplica).bind(args.controller, args.network)
     target = serve.deployment(**_target_options(args))(TargetHost).bind(args, controller)
     drafts = [

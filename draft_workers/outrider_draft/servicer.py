@@ -12,7 +12,8 @@ from outrider_draft.metrics import DraftMetrics, DropReason
 from outrider_draft.outbox import Answer, Outbox
 from outrider_draft.session_rules import Lessee, SessionRules
 from outrider_draft.session_store import SessionStore
-from outrider_runtime.errors import DeadlineExceeded, InvalidRequest
+from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, Words
+from outrider_wire.draft_codec import TooManyRows
 from outrider_wire.drafting import DrafterFrame, Hello, Load, VerifierFrame, VerifierRound
 
 _MAX_LEASE_S = 3600.0
@@ -83,12 +84,18 @@ class DraftServicer:
             reader.result()
 
     async def _read(self, frames: AsyncIterator[VerifierFrame], lessee: Lessee, outbox: Outbox) -> None:
-        """Apply frames until the stream ends. A frame that cannot be understood is dropped, and the next one read."""
+        """Apply frames until the stream ends. A frame that cannot be understood is dropped, and the next one read.
+
+        Raises:
+            TooManyRows: a frame beyond the bound. No verifier of ours sends one, and dropping so much says too little.
+        """
         try:
             while True:
                 await self._desk.batcher.room()
                 try:
                     frame = await anext(frames)
+                except TooManyRows:
+                    raise
                 except InvalidRequest:
                     self._desk.metrics.drop(DropReason.MALFORMED)
                     continue
@@ -122,5 +129,5 @@ async def _introduction(frames: AsyncIterator[VerifierFrame], peer: str) -> Hell
     except TimeoutError as error:
         raise DeadlineExceeded(f"no hello from {peer} within {_INTRODUCTION_TIMEOUT_S:g} s") from error
     if not isinstance(frame, Hello):
-        raise InvalidRequest("frame", type(frame).__name__, "a hello first")
+        raise InvalidRequest("frame", Words(type(frame).__name__), "a hello first")
     return frame

@@ -37,12 +37,13 @@ def check_arguments(logits: torch.Tensor, rows: VerifyRows, sampling: SamplingRo
     _check_range("min_p", sampling.min_p, (sampling.min_p >= 0) & (sampling.min_p <= 1), "in [0, 1]")
 
 
-def check_changes(changes: LogitsRows, count: int, vocab_size: int) -> None:
-    """Check that the changes are those of `count` rows over `vocab_size` ids.
+def check_changes(changes: LogitsRows, positions: npt.NDArray[np.int32], vocab_size: int) -> None:
+    """Check that the changes are those of rows with so many `positions` [B] each, over `vocab_size` ids.
 
     Raises:
         ValueError: names the argument, what was expected and what was given.
     """
+    count = len(positions)
     for name in ("changed", "repetition", "presence", "frequency", "ending_positions"):
         if getattr(changes, name).shape != (count,):
             raise ValueError(f"expected {name} of {count} rows, given shape {getattr(changes, name).shape}")
@@ -63,6 +64,12 @@ def check_changes(changes: LogitsRows, count: int, vocab_size: int) -> None:
     for name, ids_name in (("seen_counts", "seen_ids"), ("bias_values", "bias_ids")):
         if getattr(changes, name).shape != getattr(changes, ids_name).shape:
             raise ValueError(f"expected {name} as many as {ids_name}, given shape {getattr(changes, name).shape}")
+    _check_starts("mask_starts", changes.mask_starts, count, len(changes.masks), 0)
+    given = np.diff(changes.mask_starts)
+    if np.any((given != 0) & (given != positions)):
+        raise ValueError(f"expected masks for none or all of {positions.tolist()} positions, given {given.tolist()}")
+    if len(changes.masks) and changes.masks.shape[1] != -(-vocab_size // 32):
+        raise ValueError(f"expected masks of {-(-vocab_size // 32)} words, given {changes.masks.shape[1]}")
 
 
 def _check_starts(name: str, starts: npt.NDArray[np.int32], count: int, end: int, step: int) -> None:

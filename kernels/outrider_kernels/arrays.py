@@ -42,5 +42,5 @@ def plain_sampling(sampling: SamplingRows) -> SamplingRows:
 def plain_changes(changes: LogitsRows) -> LogitsRows:
     """Arrays of the changes in their one form."""
     doubles = {"repetition", "presence", "frequency", "bias_values"}
-    kinds = {"changed": np.bool_, **dict.fromkeys(doubles, np.float64)}
+    kinds = {"changed": np.bool_, "masks": np.uint32, **dict.fromkeys(doubles, np.float64)}
     return LogitsRows(**{name: plain(values, kinds.get(name, np.int32)) for name, values in changes._asdict().items()})

@@ -60,6 +60,8 @@ def change_logits(logits: Floats, changes: LogitsRows, row: int, run: Ints, seen
             out[changes.allowed_ids[j]] = logits[changes.allowed_ids[j]]
     else:
         out[:] = logits
+    if changes.mask_starts[row] < changes.mask_starts[row + 1]:
+        _apply_mask(out, changes.masks[changes.mask_starts[row] + run.shape[0]])
     for word in range(changes.word_rows[row], changes.word_rows[row + 1]):
         if _is_begun(changes, row, word, run):
             out[changes.word_ids[changes.word_starts[word + 1] - 1]] = _BANNED
@@ -74,6 +76,13 @@ def change_logits(logits: Floats, changes: LogitsRows, row: int, run: Ints, seen
         token = scratch.seen_ids[j]
         if out[token] != _BANNED:
             out[token] = _penalised(np.float64(out[token]), scratch.seen_counts[j], changes, row)
+
+
+@compiled()
+def _apply_mask(out: Floats, mask: npt.NDArray[np.uint32]) -> None:
+    for v in range(out.shape[0]):
+        if not (mask[v >> 5] >> np.uint32(v & 31)) & np.uint32(1):
+            out[v] = _BANNED
 
 
 @compiled()

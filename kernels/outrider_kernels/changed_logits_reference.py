@@ -33,6 +33,10 @@ def changed_logits_reference(
         banned = torch.ones(len(logits), dtype=torch.bool)
         banned[allowed] = False
         logits[banned] = -torch.inf
+    first, end = changes.mask_starts[row], changes.mask_starts[row + 1]
+    if first < end:
+        bits = np.unpackbits(changes.masks[first + len(run)].view(np.uint8), bitorder="little")[: len(logits)]
+        logits[torch.from_numpy(bits == 0)] = -torch.inf
     logits[_ends_of_bad_words(changes, row, run)] = -torch.inf
     if len(run) < changes.ending_positions[row]:
         logits[_ids(changes.ending_starts, changes.ending_ids, row)] = -torch.inf

@@ -3,7 +3,8 @@
 The rule, at every position, for a row whose output so far is o: all that was committed as output, then the ids that
 this very run has accepted before the position (never a rejected one). In this order, which is vLLM's:
 
-    1. Where `allowed_ids` holds any, every other id gets -inf.
+    1. Where `allowed_ids` holds any, every other id gets -inf; where `masks` has a row for the position, every id
+       whose bit there is 0.
     2. The last id of a bad word gets -inf where o ends with the ids before it; a word of one id always does.
     3. `ending_ids` get -inf at the first `ending_positions` positions of the row.
     4. The bias of an id is added to its logit, and the sum rounded to float32.
@@ -29,11 +30,13 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int32]
 Doubles = npt.NDArray[np.float64]
+Bits = npt.NDArray[np.uint32]
 
 _Item = TypeVar("_Item")
 
 _NO_IDS: Ints = np.zeros(0, np.int32)
 _NO_VALUES: Doubles = np.zeros(0, np.float64)
+_NO_MASKS: Bits = np.zeros((0, 0), np.uint32)
 
 
 class LogitsRows(NamedTuple):
@@ -66,6 +69,10 @@ class LogitsRows(NamedTuple):
     """[B + 1]"""
     allowed_ids: Ints
     """None in a row allows every id."""
+    mask_starts: Ints
+    """[B + 1] row b owns masks[mask_starts[b] : mask_starts[b + 1]]: none, or one for each of its positions."""
+    masks: Bits
+    """[M, ceil(V / 32)] bit v % 32 of word v // 32 is 1 where id v may come."""
     ending_positions: Ints
     """[B] positions, from the first of the row on, at which no ending id may come; 0 or more."""
     ending_starts: Ints
@@ -95,6 +102,7 @@ class RowChange(NamedTuple):
     bias_ids: Ints = _NO_IDS
     bias_values: Doubles = _NO_VALUES
     allowed_ids: Ints = _NO_IDS
+    masks: Bits = _NO_MASKS
     ending_positions: int = 0
     ending_ids: Ints = _NO_IDS
     words: Sequence[Ints] = ()
@@ -120,6 +128,8 @@ def stack_changes(changes: Sequence[RowChange | None]) -> LogitsRows:
         bias_values=np.concatenate([_NO_VALUES, *(row.bias_values for row in rows)]),
         allowed_starts=_starts(rows, lambda row: row.allowed_ids),
         allowed_ids=_joined([row.allowed_ids for row in rows]),
+        mask_starts=_starts(rows, lambda row: row.masks),
+        masks=np.concatenate([row.masks for row in rows if len(row.masks)] or [_NO_MASKS]),
         ending_positions=np.array([row.ending_positions for row in rows], np.int32),
         ending_starts=_starts(rows, lambda row: row.ending_ids),
         ending_ids=_joined([row.ending_ids for row in rows]),
@@ -148,6 +158,8 @@ def _unchanged(count: int) -> LogitsRows:
         bias_values=_NO_VALUES,
         allowed_starts=starts,
         allowed_ids=_NO_IDS,
+        mask_starts=starts,
+        masks=_NO_MASKS,
         ending_positions=np.zeros(count, np.int32),
         ending_starts=starts,
         ending_ids=_NO_IDS,
@@ -159,7 +171,7 @@ def _unchanged(count: int) -> LogitsRows:
     )
 
 
-def _starts(items: Sequence[_Item], part: Callable[[_Item], Sequence[object] | Ints]) -> Ints:
+def _starts(items: Sequence[_Item], part: Callable[[_Item], Sequence[object] | Ints | Bits]) -> Ints:
     return np.cumsum([0, *(len(part(item)) for item in items)]).astype(np.int32)
 
 

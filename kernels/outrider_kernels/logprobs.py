@@ -20,6 +20,8 @@ class Logprobs(NamedTuple):
 
     chosen: npt.NDArray[np.float32]
     """[M] of the ids that were chosen."""
+    ranks: npt.NDArray[np.int64]
+    """[M] places of the chosen ids in that order, from 1."""
     top_ids: npt.NDArray[np.int32]
     """[M, top] the likeliest ids, likeliest first."""
     top: npt.NDArray[np.float32]
@@ -39,9 +41,17 @@ def log_probabilities(logits: torch.Tensor, chosen: npt.NDArray[np.int64], top: 
     top_ids = torch.stack([_likeliest(row, min(top, logits.shape[1])) for row in logprobs])
     return Logprobs(
         logprobs.gather(1, ids)[:, 0].numpy(),
+        _ranks(logprobs, ids).numpy(),
         top_ids.to(torch.int32).numpy(),
         logprobs.gather(1, top_ids).numpy(),
     )
+
+
+def _ranks(logprobs: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
+    """[M] from [M, V] and [M, 1]: ids that are likelier, or as likely and lower, and the chosen one itself."""
+    own = logprobs.gather(1, ids)
+    is_lower = torch.arange(logprobs.shape[1]) < ids
+    return ((logprobs > own) | ((logprobs == own) & is_lower)).sum(dim=1) + 1
 
 
 def _likeliest(row: torch.Tensor, count: int) -> torch.Tensor:

@@ -89,7 +89,7 @@ def verify_by_ratio_reference(
     """`outrider_kernels.ratio_verify.verify_by_ratio`, row by row. Raises ValueError likewise."""
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
-    check_changes(changes, len(rows.first_position), logits.shape[1])
+    check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     check_draft_rows(draft, rows.proposed, logits.shape[1])
     refuse_bad(logits, rows)
     accepted_counts = np.zeros(len(rows.first_position), np.int32)

@@ -74,7 +74,7 @@ def verify_by_ratio(
     """
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
-    check_changes(changes, len(rows.first_position), logits.shape[1])
+    check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     check_draft_rows(draft, rows.proposed, logits.shape[1])
     bad = find_bad_rows(logits, rows.logit_starts)
     if len(bad):

@@ -67,7 +67,7 @@ def verify_reference(
     """`outrider_kernels.verify.verify`, row by row and position by position. Raises ValueError likewise."""
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
-    check_changes(changes, len(rows.first_position), logits.shape[1])
+    check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     accepted_counts = np.zeros(len(rows.first_position), np.int32)
     emitted = np.full(logits.shape[0], PADDING_ID, np.int32)
     refuse_bad(logits, rows)

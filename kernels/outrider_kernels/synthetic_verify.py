@@ -43,7 +43,7 @@ def verify_synthetic(
     """
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
-    check_changes(changes, len(rows.first_position), logits.shape[1])
+    check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     if rates.ndim != 1 or not np.all((rates >= 0) & (rates <= 1)):
         raise ValueError(f"expected rates in [0, 1], given {rates.tolist()}")
     bad = find_bad_rows(logits, rows.logit_starts)

@@ -75,7 +75,7 @@ def verify(
     """
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
-    check_changes(changes, len(rows.first_position), logits.shape[1])
+    check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     bad = find_bad_rows(logits, rows.logit_starts)
     if len(bad):
         raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")

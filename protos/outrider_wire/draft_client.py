@@ -7,7 +7,7 @@ from typing import TypeAlias
 import grpc
 
 from outrider.v1 import draft_pb2 as pb
-from outrider_runtime.errors import InvalidRequest, Mismatch, NotReady, OutriderError
+from outrider_runtime.errors import InvalidRequest, Mismatch, NotReady, OutriderError, Words
 from outrider_wire.channel import MAX_MESSAGE_BYTES
 from outrider_wire.decoding import message_from
 from outrider_wire.draft_codec import MalformedFrame, drafter_frame_from, speculate_request_from
@@ -98,7 +98,7 @@ def check_agreement(verifier: Hello, worker: Hello) -> None:
 async def _write(call: Call, frame: VerifierFrame) -> None:
     data = speculate_request_from(frame).SerializeToString()
     if len(data) > MAX_MESSAGE_BYTES:  # gRPC would break the stream, and not say why
-        raise InvalidRequest("frame", f"{len(data)} bytes", f"at most {MAX_MESSAGE_BYTES} bytes")
+        raise InvalidRequest("frame", Words(f"{len(data)} bytes"), f"at most {MAX_MESSAGE_BYTES} bytes")
     with our_failures(_error_of):
         await call.write(data)
 

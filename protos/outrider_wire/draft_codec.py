@@ -8,11 +8,11 @@ a Hello, which reach logs and statuses, and rows, of which a frame within the me
 from __future__ import annotations
 
 from outrider.v1 import draft_pb2 as pb
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, Words
 from outrider_wire.draft_law import MAX_LAW_IDS, DraftLaw
 from outrider_wire.drafting import (
-    MAX_ANSWER_ROWS,
     MAX_CHAIN_TOKENS,
+    MAX_ROUND_ROWS,
     Chain,
     Close,
     CloseOutcome,
@@ -42,6 +42,10 @@ class MalformedFrame(InvalidRequest):
     """A frame of the round protocol that cannot be read."""
 
 
+class TooManyRows(MalformedFrame):
+    """A frame with more rows than either side may send at once; it was not taken apart."""
+
+
 def speculate_request_from(frame: VerifierFrame) -> pb.SpeculateRequest:
     """A verifier's frame as it goes on the wire.
 
@@ -68,11 +72,13 @@ def verifier_frame_from(message: pb.SpeculateRequest) -> VerifierFrame:
 
     Raises:
         MalformedFrame: no known frame is set, or a text in a Hello is too long.
+        TooManyRows: there are too many rows.
     """
     match message.WhichOneof("frame"):
         case "hello":
             return _hello_from(message.hello)
         case "round":
+            _check_rows(len(message.round.opens) + len(message.round.commits) + len(message.round.closes))
             return VerifierRound(
                 opens=tuple(_open_from(item) for item in message.round.opens),
                 commits=tuple(_commit_from(item) for item in message.round.commits),
@@ -125,9 +131,7 @@ def drafter_frame_from(message: pb.SpeculateResponse) -> DrafterFrame:
 
 
 def _drafter_round_from(message: pb.DrafterRound) -> DrafterRound:
-    rows = len(message.chains) + len(message.resyncs) + len(message.refusals)
-    if rows > MAX_ANSWER_ROWS:
-        raise MalformedFrame("round", f"{rows} rows", f"at most {MAX_ANSWER_ROWS} rows")
+    _check_rows(len(message.chains) + len(message.resyncs) + len(message.refusals))
     load = message.load
     return DrafterRound(
         chains=tuple(_chain_from(chain) for chain in message.chains),
@@ -135,6 +139,11 @@ def _drafter_round_from(message: pb.DrafterRound) -> DrafterRound:
         refusals=tuple(Refusal(r.session, r.epoch) for r in message.refusals),
         load=Load(load.queued_rows, load.free_sessions, load.draft_time_us) if message.HasField("load") else None,
     )
+
+
+def _check_rows(rows: int) -> None:
+    if rows > MAX_ROUND_ROWS:
+        raise TooManyRows("round", Words(f"{rows} rows"), f"at most {MAX_ROUND_ROWS} rows")
 
 
 def _chain_from(message: pb.Chain) -> Chain:

@@ -14,8 +14,9 @@ PROTOCOL_VERSION = 1
 MAX_OPEN_TOKEN_IDS = 16384
 """Committed ids in one Open or Commit at most; longer prompts follow as commits."""
 MAX_CHAIN_TOKENS = 64
-MAX_ANSWER_ROWS = 16384
-"""Proposals and requests in one frame of a draft worker at most; honest ones stay far below."""
+MAX_ROUND_ROWS = 16384
+"""Rows in one frame of either side at most. Workers stay far below; what a verifier has beyond it follows in the next
+frame."""
 
 
 @dataclass(frozen=True, slots=True)

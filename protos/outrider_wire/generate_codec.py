@@ -12,6 +12,7 @@ from outrider_wire.generation import (
     GenerationDelta,
     GenerationRequest,
     RejectionSampleMethod,
+    RoundReport,
     SpeculationStatistics,
     TokenLogprobs,
 )
@@ -92,6 +93,8 @@ def generate_response_from(delta: GenerationDelta) -> pb.GenerateResponse:
         text=delta.text,
         finished=finished,
         logprobs=[_logprobs_to(item) for item in delta.logprobs],
+        round=None if delta.round is None else _round_to(delta.round),
+        prompt_logprobs=[_logprobs_to(item) for item in delta.prompt_logprobs],
     )
 
 
@@ -103,13 +106,26 @@ def generation_delta_from(message: pb.GenerateResponse) -> GenerationDelta:
         text=message.text,
         finished=_finished_from(message.finished) if message.HasField("finished") else None,
         logprobs=tuple(_logprobs_from(item) for item in message.logprobs),
+        round=_round_from(message.round) if message.HasField("round") else None,
+        prompt_logprobs=tuple(_logprobs_from(item) for item in message.prompt_logprobs),
     )
+
+
+def _round_to(report: RoundReport) -> pb.RoundReport:
+    return pb.RoundReport(
+        pool=report.pool, drafted=report.drafted, accepted=report.accepted, draft_wait_us=report.draft_wait_us
+    )
+
+
+def _round_from(message: pb.RoundReport) -> RoundReport:
+    return RoundReport(message.pool, message.drafted, message.accepted, message.draft_wait_us)
 
 
 def _logprobs_to(item: TokenLogprobs) -> pb.TokenLogprobs:
     return pb.TokenLogprobs(
         token_id=item.token_id,
         logprob=item.logprob,
+        rank=item.rank,
         top_ids=[other.token_id for other in item.top],
         top_logprobs=[other.logprob for other in item.top],
     )
@@ -117,7 +133,8 @@ def _logprobs_to(item: TokenLogprobs) -> pb.TokenLogprobs:
 
 def _logprobs_from(message: pb.TokenLogprobs) -> TokenLogprobs:
     others = zip(message.top_ids, message.top_logprobs, strict=False)
-    return TokenLogprobs(message.token_id, message.logprob, tuple(Alternative(*other) for other in others))
+    top = tuple(Alternative(*other) for other in others)
+    return TokenLogprobs(message.token_id, message.logprob, top, message.rank)
 
 
 def _sampling_to(params: SamplingParams) -> common.SamplingParams:
@@ -142,6 +159,10 @@ def _sampling_to(params: SamplingParams) -> common.SamplingParams:
         bad_word_ids=[common.TokenIds(ids=ids) for ids in params.bad_word_ids],
         min_tokens=params.min_tokens,
         logprobs=params.logprobs,
+        json_schema=params.json_schema,
+        regex=params.regex,
+        choices=params.choices,
+        prompt_logprobs=params.prompt_logprobs,
     )
 
 
@@ -167,6 +188,10 @@ def _sampling_from(message: common.SamplingParams) -> SamplingParams:
         bad_word_ids=tuple(tuple(run.ids) for run in message.bad_word_ids),
         min_tokens=message.min_tokens,
         logprobs=message.logprobs if message.HasField("logprobs") else None,
+        json_schema=message.json_schema if message.HasField("json_schema") else None,
+        regex=message.regex if message.HasField("regex") else None,
+        choices=tuple(message.choices),
+        prompt_logprobs=message.prompt_logprobs if message.HasField("prompt_logprobs") else None,
     )
 
 

@@ -102,6 +102,19 @@ class TokenLogprobs:
     logprob: float
     top: tuple[Alternative, ...] = ()
     """The likeliest ids, likeliest first."""
+    rank: int = 1
+    """Place of the token among all ids in the order of `top`, 1 or more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoundReport:
+    """What speculation did for one choice in one round in which a draft was wanted."""
+
+    pool: str = ""
+    """Where the verified proposal came from; empty when none was usable, so that it was a plain decode step."""
+    drafted: int = 0
+    accepted: int = 0
+    draft_wait_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +127,7 @@ class GenerationDelta:
     finished: Finished | None = None
     logprobs: tuple[TokenLogprobs, ...] = ()
     """One for each of `token_ids`, where they were asked for."""
+    round: RoundReport | None = None
+    """Of the round that committed `token_ids`; None where no draft was wanted."""
+    prompt_logprobs: tuple[TokenLogprobs, ...] = ()
+    """One for each prompt token but the first, where they were asked for: all in the first delta that has ids."""

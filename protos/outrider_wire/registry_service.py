@@ -10,7 +10,7 @@ import grpc
 from google.protobuf.message import Message
 
 from outrider.v1 import registry_pb2 as pb
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, Words
 from outrider_wire.auth import Handler
 from outrider_wire.decoding import message_from
 from outrider_wire.registry import Member, Snapshot
@@ -44,7 +44,9 @@ def registry_service(handler: RegistryHandler) -> ServiceRegistration:
 
     async def heartbeat(request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
         if len(request.metrics) > MAX_METRICS_CHARACTERS:
-            raise InvalidRequest("metrics", len(request.metrics), f"at most {MAX_METRICS_CHARACTERS} characters")
+            raise InvalidRequest(
+                "metrics", Words(f"{len(request.metrics)} characters"), f"at most {MAX_METRICS_CHARACTERS} characters"
+            )
         snapshot = await handler.heartbeat(member_from(request.member), request.metrics, request.leaving)
         return pb.HeartbeatResponse(members=members_to(snapshot))
 

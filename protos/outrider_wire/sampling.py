@@ -12,9 +12,17 @@ MAX_BAD_WORDS = 128
 MAX_BIAS = 100.0
 MAX_BIASED_IDS = 300
 MAX_CHOICES = 16
+MAX_CHOICE_TEXTS = 1024
+MAX_CHOICE_TEXT_CHARACTERS = 1024
+MAX_ALL_CHOICES_CHARACTERS = 65536
+MAX_SCHEMA_BYTES = 65536
+MAX_SCHEMA_DEPTH = 64
+MAX_REGEX_CHARACTERS = 8192
 MAX_DEPTH = 64
 MAX_PENALTY = 2.0
 MAX_LOGPROBS = 20
+MAX_PROMPT_LOGPROBS_ENTRIES = 1 << 18
+"""Prompt tokens times the log-probabilities of each: what fits into a message and an answer."""
 MAX_STOP_STRINGS = 16
 MAX_STOP_STRING_CHARACTERS = 256
 MAX_STOP_TOKEN_IDS = 64
@@ -57,6 +65,19 @@ class SamplingParams:
     """Before so many tokens no end-of-sequence or stop id may come, and stop strings count for nothing."""
     logprobs: int | None = None
     """Log-probabilities wanted besides the chosen token's; None wants none at all."""
+    json_schema: str | None = None
+    """The answer is a JSON document that this JSON Schema admits."""
+    regex: str | None = None
+    """The whole answer matches this regular expression."""
+    choices: tuple[str, ...] = ()
+    """The answer is one of these texts; empty leaves it free."""
+    prompt_logprobs: int | None = None
+    """As `logprobs`, for the tokens of the prompt."""
+
+    @property
+    def is_structured(self) -> bool:
+        """Whether the form of the answer is prescribed."""
+        return self.json_schema is not None or self.regex is not None or bool(self.choices)
 
 
 @dataclass(frozen=True, slots=True)

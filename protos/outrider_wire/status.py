@@ -24,6 +24,7 @@ from outrider_runtime.errors import (
     Overloaded,
     Unauthenticated,
     UnknownModel,
+    Words,
     shorten,
 )
 
@@ -181,16 +182,7 @@ def _invalid_request(message: str, details: list[Message]) -> InvalidRequest:
             field = detail.field_violations[0].field
         if isinstance(detail, error_details_pb2.ErrorInfo):
             value, allowed = detail.metadata.get(_VALUE, value), detail.metadata.get(_ALLOWED, allowed)
-    return InvalidRequest(field, _Shortened(value), allowed)
-
-
-class _Shortened(str):
-    """A value that was already written as `repr` by the other side, so that it is not quoted again."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
+    return InvalidRequest(field, Words(value), allowed)
 
 
 def _exhausted(message: str, details: list[Message]) -> OutriderError:
@@ -198,7 +190,7 @@ def _exhausted(message: str, details: list[Message]) -> OutriderError:
     if _OVERSIZE not in message:
         return Overloaded(message, _retry_after_s(details))
     if message.startswith(("CLIENT: Sent", "SERVER: Received")):
-        return InvalidRequest("message", _Shortened(message), "a message within the size limit")
+        return InvalidRequest("message", Words(message), "a message within the size limit")
     return EngineFailed(message)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from outrider_runtime.errors import UnknownModel
+from outrider_runtime.errors import UnknownModel, Words, shorten
 from outrider_wire.generation import GenerationRequest
-from outrider_wire.sampling import MAX_DEPTH, SpeculationOptions
-from outrider_wire.sampling_bounds import check_ids, check_sampling, check_text, require
+from outrider_wire.requirements import check_ids, check_text, require
+from outrider_wire.sampling import MAX_DEPTH, MAX_PROMPT_LOGPROBS_ENTRIES, SpeculationOptions
+from outrider_wire.sampling_bounds import check_sampling
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,64}")
 _NAME_RULE = "0 to 64 characters of A-Z a-z 0-9 . _ -"
@@ -34,7 +35,7 @@ def validate_request(request: GenerationRequest, limits: RequestLimits) -> Gener
         UnknownModel: another model is asked for.
     """
     if request.model and request.model not in limits.models:
-        raise UnknownModel(f"model {request.model[:128]!r} is not served here; served: {', '.join(limits.models)}")
+        raise UnknownModel(f"model {shorten(request.model)} is not served here; served: {', '.join(limits.models)}")
     _check_name("request_id", request.request_id)
     _check_name("tenant", request.tenant)
     _check_prompt(request, limits)
@@ -50,7 +51,8 @@ def _check_name(field: str, value: str) -> None:
 
 def _check_prompt(request: GenerationRequest, limits: RequestLimits) -> None:
     text, ids = request.prompt_text, request.prompt_token_ids
-    require((text is None) != (ids is None), "prompt", None, "exactly one of text and token_ids")
+    found = Words("both text and token_ids" if text is not None else "nothing")
+    require((text is None) != (ids is None), "prompt", found, "exactly one of text and token_ids")
     if text is not None:
         check_text("prompt", text)
         require(bool(text), "prompt", text, "at least 1 character")
@@ -66,14 +68,20 @@ def _check_lengths(request: GenerationRequest, limits: RequestLimits) -> None:
         return
     length, max_tokens = len(request.prompt_token_ids), request.sampling.max_tokens
     room = limits.max_model_len - length
-    require(room >= 1, "prompt", f"{length} tokens", f"fewer than {limits.max_model_len} tokens (max_model_len)")
+    require(room >= 1, "prompt", Words(f"{length} tokens"), f"fewer than {limits.max_model_len} tokens (max_model_len)")
     if max_tokens is not None:
         rule = f"at most {room}: the prompt has {length} tokens and max_model_len is {limits.max_model_len}"
         require(max_tokens <= room, "max_tokens", max_tokens, rule)
     least = request.sampling.min_tokens
     require(least <= room, "min_tokens", least, f"at most {room}: the prompt has {length} tokens")
+    wanted = request.sampling.prompt_logprobs
+    if wanted is not None:
+        rule = (
+            f"so few that {length} prompt tokens times (prompt_logprobs + 1) is at most {MAX_PROMPT_LOGPROBS_ENTRIES}"
+        )
+        require(length * (wanted + 1) <= MAX_PROMPT_LOGPROBS_ENTRIES, "prompt_logprobs", wanted, rule)
     committed, longest = len(request.committed_token_ids), room if max_tokens is None else max_tokens
-    require(committed < longest, "committed_token_ids", f"{committed} ids", f"fewer than {longest} ids")
+    require(committed < longest, "committed_token_ids", Words(f"{committed} ids"), f"fewer than {longest} ids")
 
 
 def _check_speculation(options: SpeculationOptions, limits: RequestLimits) -> None:

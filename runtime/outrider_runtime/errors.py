@@ -15,6 +15,8 @@ OutriderError
 
 from __future__ import annotations
 
+import json
+
 
 class OutriderError(Exception):
     """Root of all errors raised by Outrider on purpose."""
@@ -82,7 +84,33 @@ class EngineFailed(OutriderError):
     """The target engine cannot continue; its replica is to be replaced."""
 
 
+class Words(str):
+    """Says in words what was found, where there is no value to quote (``512 tokens``). Written as it is."""
+
+    __slots__ = ()
+
+
 def shorten(value: object, limit: int = 80) -> str:
-    """`repr(value)`, cut to `limit` characters so that a hostile value cannot flood a log or a reply."""
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    """`value` as JSON spells it, cut to `limit` characters so that a hostile value cannot flood a log or a reply.
+
+    Characters that cannot be seen are written as escapes. What JSON has no spelling for is written as Python does.
+    """
+    if isinstance(value, Words):
+        return _cut(value, limit)
+    text = ""
+    try:
+        for piece in _ENCODER.iterencode(value):  # stops early: neither long nor deep values are spelled to their end
+            text += piece
+            if len(text) > limit:
+                break
+    except TypeError:  # a key of a mapping that JSON cannot have
+        text = repr(value)
+    return _cut(text, limit)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
+
+
+def _cut(text: str, limit: int) -> str:
+    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: limit + 1])
+    return shown if len(shown) <= limit else shown[: limit - 1] + "…"

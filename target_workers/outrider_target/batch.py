@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from outrider_kernels.contracts import SamplingRows, VerifyRows
 from outrider_kernels.draft_rows import DraftRows
-from outrider_kernels.logits_rows import LogitsRows, stack_changes
+from outrider_kernels.logits_rows import LogitsRows, RowChange, stack_changes
 from outrider_target.drafting.speculator import Proposal
 from outrider_target.forward import RaggedBatch
 from outrider_target.scheduler import Row
@@ -24,6 +25,8 @@ class Step:
 
     rows: list[Row]
     proposals: dict[int, Proposal]
+    masks: dict[int, npt.NDArray[np.uint32]] = field(default_factory=dict)
+    """By row: [positions, ceil(V / 32)] the ids that a prescribed form lets come, as in `LogitsRows`."""
 
     def proposal(self, index: int) -> Proposal | None:
         """The proposal of a row, if it has one."""
@@ -33,6 +36,12 @@ class Step:
         """Proposed ids of a row, empty when it has none."""
         proposal = self.proposal(index)
         return () if proposal is None else proposal.token_ids
+
+    def prompt_positions(self, index: int) -> range:
+        """Positions of a row whose logits are wanted for log-probabilities of its prompt."""
+        row = self.rows[index]
+        wanted = row.sequence.prompt_logprobs
+        return range(0) if wanted is None else wanted.wanted(row.sequence.computed_tokens, row.chunk)
 
     @property
     def sampling_rows(self) -> list[int]:
@@ -46,7 +55,11 @@ class Step:
 
 
 def ragged_batch(step: Step) -> RaggedBatch:
-    """Arrays for the forward pass; logits are wanted for the last committed and every proposed id of sampling rows."""
+    """Arrays for the forward pass.
+
+    Row after row, logits are wanted at the positions that log-probabilities of the prompt need, then for the last
+    committed and every proposed id if it is a sampling row.
+    """
     token_ids: list[int] = []
     positions: list[npt.NDArray[np.int32]] = []
     starts = [0]
@@ -58,6 +71,7 @@ def ragged_batch(step: Step) -> RaggedBatch:
         token_ids += proposed
         positions.append(np.arange(first, first + row.chunk + len(proposed), dtype=np.int32))
         starts.append(len(token_ids))
+        logit_indices += (starts[-2] + position - first for position in step.prompt_positions(index))
         if row.samples:
             logit_indices += range(starts[-1] - len(proposed) - 1, starts[-1])
     return RaggedBatch(
@@ -67,6 +81,32 @@ def ragged_batch(step: Step) -> RaggedBatch:
         block_tables=_block_tables(step.rows),
         logit_indices=np.asarray(logit_indices, dtype=np.int64),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StepLogits:
+    """The logits of a step by what they are for."""
+
+    sampling: torch.Tensor
+    """[N, V] of all sampling rows: one more than each has proposed ids."""
+    prompts: dict[int, torch.Tensor]
+    """By row: [M, V] at `Step.prompt_positions`; only rows that have any."""
+
+
+def split_logits(step: Step, logits: torch.Tensor) -> StepLogits:
+    """Take apart what the forward pass gives for `ragged_batch(step)`. Copies nothing while no prompt wants any."""
+    prompts: dict[int, torch.Tensor] = {}
+    sampling: list[torch.Tensor] = []
+    at = 0
+    for index, row in enumerate(step.rows):
+        wanted = len(step.prompt_positions(index))
+        if wanted:
+            prompts[index] = logits[at : at + wanted]
+        at += wanted
+        if row.samples:
+            sampling.append(logits[at : at + len(step.proposed(index)) + 1])
+            at += len(sampling[-1])
+    return StepLogits(torch.cat([logits[:0], *sampling]) if prompts else logits, prompts)
 
 
 def _block_tables(rows: SequenceOf[Row]) -> npt.NDArray[np.int32]:
@@ -115,4 +155,9 @@ def draft_rows(step: Step, indices: SequenceOf[int]) -> DraftRows:
 
 def logits_rows(step: Step, indices: SequenceOf[int]) -> LogitsRows:
     """What the rows named by `indices` change about their logits."""
-    return stack_changes([step.rows[index].sequence.change.row() for index in indices])
+    return stack_changes([_change(step, index) for index in indices])
+
+
+def _change(step: Step, index: int) -> RowChange | None:
+    change, masks = step.rows[index].sequence.change.row(), step.masks.get(index)
+    return change if masks is None else (change or RowChange())._replace(masks=masks)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from outrider_kernels.logprobs import log_probabilities
 from outrider_target.drafting.speculator import Proposal, Verdict
 from outrider_target.emission import Emission
 from outrider_target.sequence import Sequence
-from outrider_wire.generation import Alternative, Finished, FinishReason, TokenLogprobs
+from outrider_target.token_logprobs import token_logprobs
+from outrider_wire.generation import Finished, FinishReason, TokenLogprobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,7 @@ class Commitment:
         """Log-probabilities of every id; none where the request asks for none."""
         if self.logits is None:
             return ()
-        given = log_probabilities(self.logits, np.asarray(self.token_ids), self.sequence.sampling.logprobs or 0)
-        return tuple(
-            TokenLogprobs(token, logprob, tuple(map(Alternative, ids, values)))
-            for token, logprob, ids, values in zip(
-                self.token_ids, given.chosen.tolist(), given.top_ids.tolist(), given.top.tolist(), strict=True
-            )
-        )
+        return token_logprobs(self.logits, np.asarray(self.token_ids), self.sequence.sampling.logprobs or 0)
 
     @property
     def text_token_ids(self) -> tuple[int, ...]:

@@ -9,7 +9,10 @@ import torch
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """How many proposed ids of a row are accepted, and the ids that the target emits (one more than accepted)."""
+    """How many proposed ids of a row are accepted, and the ids that the target emits.
+
+    One more than accepted; just the accepted ones where no token is left to choose after them.
+    """
 
     row: int
     accepted: int

@@ -22,6 +22,7 @@ from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import Forward
 from outrider_target.logits_change import LogitsChange
 from outrider_target.output_text import Decoder, OutputText
+from outrider_target.prompt_logprobs import PromptLogprobs
 from outrider_target.round import Round
 from outrider_target.scheduler import Scheduler
 from outrider_target.sequence import Sequence
@@ -29,6 +30,7 @@ from outrider_target.sequence_drafting import SequenceDrafting
 from outrider_target.sequence_statistics import SequenceStatistics
 from outrider_target.settings import TargetSettings
 from outrider_target.sink import Delivery, Sink, deliver
+from outrider_target.structure.constraint import Constraint
 from outrider_wire.drafting import CloseOutcome
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 
@@ -99,8 +101,14 @@ class Engine:
 
     # any thread
 
-    def submit(self, request: GenerationRequest, seed: int, sink: Sink) -> int:
+    def submit(self, request: GenerationRequest, seed: int, sink: Sink, constraint: Constraint | None = None) -> int:
         """Queue a validated request of token ids. Returns the key for `cancel`.
+
+        Args:
+            request: what to answer.
+            seed: of its noise.
+            sink: takes the answer.
+            constraint: fresh, of the form that the request prescribes, if it does.
 
         Raises:
             Overloaded: too many requests wait already.
@@ -113,7 +121,7 @@ class Engine:
             if len(self._arrivals) + len(self._scheduler.waiting) >= self._settings.max_waiting + self._free_rows():
                 raise Overloaded(f"{self._settings.max_waiting} requests wait already")
             self._last_key += 1
-            live = _Live(self._new_sequence(self._last_key, request, seed), sink)
+            live = _Live(self._new_sequence(self._last_key, request, seed, constraint), sink)
             self._arrivals.append(live)
             self._lock.notify()
             return live.sequence.key
@@ -157,9 +165,10 @@ class Engine:
     def _free_rows(self) -> int:
         return max(0, self._settings.max_num_seqs - len(self._scheduler.running))
 
-    def _new_sequence(self, key: int, request: GenerationRequest, seed: int) -> Sequence:
+    def _new_sequence(self, key: int, request: GenerationRequest, seed: int, constraint: Constraint | None) -> Sequence:
         prompt = request.prompt_token_ids
         assert prompt is not None, "requests reach the engine as token ids"
+        assert request.sampling.is_structured == (constraint is not None), "a form comes with its constraint"
         room = self._settings.max_model_len - len(prompt)
         max_tokens = room if request.sampling.max_tokens is None else min(room, request.sampling.max_tokens)
         if len(request.committed_token_ids) >= max_tokens:
@@ -167,6 +176,8 @@ class Engine:
                 "committed_token_ids", len(request.committed_token_ids), f"fewer than {max_tokens} ids"
             )
         sampling = request.sampling
+        if constraint is not None and not constraint.take(request.committed_token_ids):
+            raise InvalidRequest("committed_token_ids", request.committed_token_ids, "ids that the form lets come")
         sequence = Sequence(
             key=key,
             request=request,
@@ -178,6 +189,8 @@ class Engine:
             change=LogitsChange(sampling, prompt, self._facts.eos_token_ids, self._vocab_size),
             root=root_key(self._facts.weight_version, request.tenant),
             statistics=SequenceStatistics(self._clock.now_s(), sequence_depth(request, self.depth), self._rule.method),
+            constraint=constraint,
+            prompt_logprobs=_prompt_logprobs(request),
         )
         sequence.change.add(request.committed_token_ids)
         sequence.text.push(request.committed_token_ids[: sampling.min_tokens], is_muted=True)
@@ -237,7 +250,15 @@ class Engine:
             self._give_up(sequence, EngineFailed("the text of this answer could not be made"))
             return
         ended = None if commitment.end is None else finished(sequence, commitment.end)
-        delta = GenerationDelta(token_ids=commitment.token_ids, text=text, finished=ended, logprobs=logprobs)
+        of_prompt = () if sequence.prompt_logprobs is None else sequence.prompt_logprobs.take()
+        delta = GenerationDelta(
+            token_ids=commitment.token_ids,
+            text=text,
+            finished=ended,
+            logprobs=logprobs,
+            round=sequence.statistics.take_round(),
+            prompt_logprobs=of_prompt,
+        )
         self._deliveries.append(Delivery(sink, delta))
         if ended is not None:
             self._end(sequence, CloseOutcome.FINISHED)
@@ -269,6 +290,14 @@ class Engine:
 class _Live:
     sequence: Sequence
     sink: Sink
+
+
+def _prompt_logprobs(request: GenerationRequest) -> PromptLogprobs | None:
+    """Collects what the request asks for; nothing where another replica has delivered it with the first ids."""
+    top = request.sampling.prompt_logprobs
+    if top is None or request.committed_token_ids:
+        return None
+    return PromptLogprobs(request.prompt_token_ids or (), top)
 
 
 def sequence_depth(request: GenerationRequest, depth: int) -> int:

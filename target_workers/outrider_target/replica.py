@@ -35,6 +35,8 @@ from outrider_target.probe import ProbeResult, probe_exactness
 from outrider_target.rule_kernels import warm_up_rule
 from outrider_target.servicer import TargetServicer, deliver_on
 from outrider_target.settings import ModelSettings, TargetSettings
+from outrider_target.structure.compiler import Compiler
+from outrider_target.structure.vocabulary import spelling_of
 from outrider_target.weight_version import weight_version
 from outrider_wire.generate_service import generate_service
 from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot, TargetMember
@@ -93,7 +95,7 @@ class TargetReplica:
         self._thread = EngineThread(lambda: self._build(loop))
         self._engine = await asyncio.to_thread(self._thread.start)
         assert self._loaded is not None
-        service = generate_service(TargetServicer(self._engine, self._limits(self._loaded)))
+        service = generate_service(TargetServicer(self._engine, self._limits(self._loaded), self._loaded.compiler))
         self._server = await start_server(self._host, 0, [service])
         self._state = MemberState.READY
         return self._server.address
@@ -135,6 +137,7 @@ class TargetReplica:
             await asyncio.to_thread(self._thread.stop)
         if self._loaded is not None:
             await asyncio.to_thread(self._loaded.speculator.stop)
+            self._loaded.compiler.stop()
 
     def update_members(self, snapshot: Snapshot) -> None:
         """Connect to the draft workers of a snapshot."""
@@ -193,6 +196,7 @@ class _Loaded:
     facts: ModelFacts
     probe: ProbeResult
     speculator: Speculator
+    compiler: Compiler
 
 
 def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _Loaded:
@@ -210,7 +214,12 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _L
     speculator = _speculator(spec, VerifierIdentity(incarnation, tokenizer.fingerprint, forward.vocab_size), registry)
     probe = probe_exactness(forward)
     return _Loaded(
-        tokenizer, forward, facts, ProbeResult(probe.exact, f"{chosen.description}: {probe.reason}"), speculator
+        tokenizer,
+        forward,
+        facts,
+        ProbeResult(probe.exact, f"{chosen.description}: {probe.reason}"),
+        speculator,
+        Compiler(spelling_of(tokenizer, forward.vocab_size)),
     )
 
 

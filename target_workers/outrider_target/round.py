@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
 from outrider_target.acceptance_rule import AcceptanceRule
-from outrider_target.batch import Step, ragged_batch
+from outrider_target.batch import Step, ragged_batch, split_logits
 from outrider_target.commitment import Commitment, cut
 from outrider_target.drafting.speculator import Proposal
 from outrider_target.engine_metrics import EngineMetrics
@@ -20,7 +20,9 @@ from outrider_target.scheduler import Row, Scheduler
 from outrider_target.sequence import Sequence
 from outrider_target.sequence_drafting import SequenceDrafting
 from outrider_target.step_timer import StepTimer
-from outrider_target.verification import Verified, verify_step
+from outrider_target.structure.masking import Masking
+from outrider_target.structure.proposals import within_forms
+from outrider_target.verification import Verified, note_prompts, verify_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Round:
         self._clock = clock
         self._metrics = metrics
         self._timer = StepTimer(clock)
+        self._masking = Masking()
 
     def run(self, depth: int) -> RoundResult:
         """One round over all rows that fit, with at most `depth` proposed ids a row."""
@@ -77,9 +80,12 @@ class Round:
         if not rows:
             return RoundResult()
         step = Step(rows, self._propose(rows, depth))
+        masks = self._masking.start(step)
         with self._timer.measure(step.num_tokens):
-            logits = self._forward.run(ragged_batch(step))
+            logits = split_logits(step, self._forward.run(ragged_batch(step)))
+            step.masks = masks.result()
             verified = verify_step(step, logits, self._rule)
+        note_prompts(step, logits)
         commitments = self._commit(step, verified)
         self._drafting.hand_on(commitments, depth)  # at once: drafting goes on while the slow work is done
         self._metrics.observe_step(step, commitments, self._timer.last_s)
@@ -93,7 +99,7 @@ class Round:
         self._drafting.open(rows, depth)
         collected = self._drafting.collect(rows, self._timer.expect_s(sum(row.chunk + row.depth for row in rows)))
         self._metrics.observe_wait(collected.waited_s)
-        return collected.proposals
+        return within_forms(rows, collected.proposals)
 
     def _commit(self, step: Step, verified: Verified) -> tuple[Commitment, ...]:
         """Append what is kept of every emission, count computed ids, and share blocks that became full."""

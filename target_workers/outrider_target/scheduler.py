@@ -150,10 +150,10 @@ class Scheduler:
         sequence.published_blocks = 0
 
     def _reuse_prefix(self, sequence: Sequence) -> None:
-        """Start from published blocks, but always recompute the last committed id: its logits are wanted."""
+        """Start from published blocks, but always recompute ids whose logits are wanted, as the last one's are."""
         if not self._settings.enable_prefix_caching:
             return
-        usable = (sequence.length - 1) // self._block_size
+        usable = sequence.first_wanted_position // self._block_size
         sequence.blocks = self._pool.find(self._keys(sequence, usable))
         sequence.published_blocks = len(sequence.blocks)
         sequence.computed_tokens = len(sequence.blocks) * self._block_size

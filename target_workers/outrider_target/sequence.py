@@ -8,7 +8,9 @@ from enum import Enum
 from outrider_target.block_pool import BlockKey
 from outrider_target.logits_change import LogitsChange
 from outrider_target.output_text import OutputText
+from outrider_target.prompt_logprobs import PromptLogprobs
 from outrider_target.sequence_statistics import SequenceStatistics
+from outrider_target.structure.constraint import Constraint
 from outrider_wire.generation import GenerationRequest
 from outrider_wire.sampling import SamplingParams
 
@@ -40,6 +42,10 @@ class Sequence:
     change: LogitsChange
     root: BlockKey
     statistics: SequenceStatistics
+    constraint: Constraint | None = None
+    """Keeps the answer in its prescribed form, if there is one."""
+    prompt_logprobs: PromptLogprobs | None = None
+    """Collects log-probabilities of the prompt, where they are asked for."""
     status: SequenceStatus = SequenceStatus.WAITING
     computed_tokens: int = 0
     blocks: list[int] = field(default_factory=list)
@@ -75,6 +81,12 @@ class Sequence:
         return self.length - self.computed_tokens
 
     @property
+    def first_wanted_position(self) -> int:
+        """The first position whose logits are wanted; those of the last committed id always are."""
+        of_prompt = None if self.prompt_logprobs is None else self.prompt_logprobs.next_position
+        return self.length - 1 if of_prompt is None else of_prompt
+
+    @property
     def remaining_tokens(self) -> int:
         """Ids that may still be committed."""
         return self.max_length - self.length
@@ -88,6 +100,8 @@ class Sequence:
         """Append ids for good. All of them but the last came out of this step's computed tokens."""
         self.token_ids += token_ids
         self.change.add(token_ids)
+        if self.constraint is not None:
+            self.constraint.take(token_ids)
         self.computed_tokens = self.length - 1
         self.statistics.note_tokens(now_s)
 

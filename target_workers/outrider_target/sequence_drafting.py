@@ -47,9 +47,8 @@ class SequenceDrafting:
         collected = self._speculator.collect(asks, step_time_s)
         for row in rows:
             if row.depth:
-                statistics = row.sequence.statistics
-                statistics.draft_wait_s += collected.waited_s
-                statistics.fallback_steps += row.sequence.key not in collected.proposals
+                met = row.sequence.key in collected.proposals
+                row.sequence.statistics.note_wish(met, collected.waited_s)
         return collected
 
     def hand_on(self, commitments: SequenceOf[Commitment], depth: int) -> None:

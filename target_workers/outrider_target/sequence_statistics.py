@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from outrider_wire.generation import RejectionSampleMethod, SpeculationStatistics
+from outrider_wire.generation import RejectionSampleMethod, RoundReport, SpeculationStatistics
 
 
 @dataclass(slots=True)
@@ -24,6 +24,7 @@ class SequenceStatistics:
     per_step_accepted: list[int] = field(default_factory=list)
     drafted_by_pool: Counter[str] = field(default_factory=Counter)
     accepted_by_pool: Counter[str] = field(default_factory=Counter)
+    _round: RoundReport | None = None
 
     def note_scheduled(self, now_s: float) -> None:
         """The sequence takes part in a step for the first time (later calls change nothing)."""
@@ -36,12 +37,25 @@ class SequenceStatistics:
             self.first_token_s = now_s
         self.last_token_s = now_s
 
+    def note_wish(self, met: bool, waited_s: float) -> None:
+        """A proposal was wanted for the coming round; `met` if there is one that can be verified."""
+        self.draft_wait_s += waited_s
+        self.fallback_steps += not met
+        self._round = RoundReport(draft_wait_us=round(waited_s * 1e6))
+
     def note_round(self, pool: str, drafted: int, accepted: int) -> None:
         """A proposal of `drafted` ids was verified and `accepted` of them were committed."""
         self.per_step_drafted.append(drafted)
         self.per_step_accepted.append(accepted)
         self.drafted_by_pool[pool] += drafted
         self.accepted_by_pool[pool] += accepted
+        waited_us = 0 if self._round is None else self._round.draft_wait_us
+        self._round = RoundReport(pool, drafted, accepted, waited_us)
+
+    def take_round(self) -> RoundReport | None:
+        """What was noted of the round that is over; None if no proposal was wanted. Told once."""
+        report, self._round = self._round, None
+        return report
 
     @property
     def queue_time_us(self) -> int:

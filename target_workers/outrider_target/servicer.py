@@ -8,9 +8,10 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from random import SystemRandom
 
-from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, OutriderError
+from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, OutriderError, Words
 from outrider_target.engine import Engine
 from outrider_target.sink import Delivery, deliver
+from outrider_target.structure.compiler import Compiler
 from outrider_wire.generate_service import CallInfo
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 from outrider_wire.seeds import choose_seed
@@ -56,6 +57,7 @@ def merge(pieces: SequenceOf[GenerationDelta]) -> GenerationDelta:
         token_ids=tuple(token for piece in pieces for token in piece.token_ids),
         text="".join(piece.text for piece in pieces),
         logprobs=tuple(item for piece in pieces for item in piece.logprobs),
+        prompt_logprobs=tuple(item for piece in pieces for item in piece.prompt_logprobs),
     )
 
 
@@ -74,25 +76,27 @@ class TargetServicer:
 
     Args:
         engine: runs the requests.
+        compiler: makes constraints of the forms that requests prescribe.
         limits: bounds of requests; checked here too, since whoever reaches this port is not trusted to have done it.
     """
 
-    def __init__(self, engine: Engine, limits: RequestLimits) -> None:
+    def __init__(self, engine: Engine, limits: RequestLimits, compiler: Compiler) -> None:
         self._engine = engine
         self._limits = limits
+        self._compiler = compiler
 
     async def generate(self, request: GenerationRequest, call: CallInfo) -> AsyncIterator[GenerationDelta]:
         """Stream one answer. Leaving the iterator early, or the deadline, frees everything within a step."""
         request = validate_request(request, self._limits)
         if request.prompt_token_ids is None:
-            raise InvalidRequest("prompt", "text", "token ids: a target has no tokenizer for clients")
+            raise InvalidRequest("prompt", Words("text"), "token ids: a target has no tokenizer for clients")
         if request.sampling.n != 1:
             raise InvalidRequest("sampling.n", request.sampling.n, "1 on a target: gateways send choices one by one")
         if request.sampling.bad_words:
             raise InvalidRequest("bad_words", request.sampling.bad_words, "bad_word_ids: a target has no tokenizer")
         seed = choose_seed(SystemRandom().getrandbits) if request.sampling.seed is None else request.sampling.seed
         sink = AsyncSink()
-        key = self._engine.submit(request, seed, sink)
+        key = self._engine.submit(request, seed, sink, await self._compiler.constraint(request.sampling))
         loop = asyncio.get_running_loop()
         deadline_s = None if call.remaining_s is None else loop.time() + call.remaining_s
         try:

@@ -14,7 +14,7 @@ import torch
 
 from outrider_kernels.verify import find_bad_rows, find_exhausted_rows
 from outrider_target.acceptance_rule import AcceptanceRule
-from outrider_target.batch import Step, verify_rows
+from outrider_target.batch import Step, StepLogits, verify_rows
 from outrider_target.emission import Emission
 from outrider_target.rule_kernels import verify_by_rule
 
@@ -38,14 +38,37 @@ class Verified:
     failures: tuple[Failure, ...] = ()
 
 
-def verify_step(step: Step, logits: torch.Tensor, rule: AcceptanceRule) -> Verified:
-    """Verify all sampling rows of a step.
+def verify_step(step: Step, logits: StepLogits, rule: AcceptanceRule) -> Verified:
+    """Verify all sampling rows of a step. A row whose prompt has logits that are not numbers fails too.
 
     Args:
         step: rows and their proposals.
-        logits: [N, V] float32, N being the logit rows of `ragged_batch(step)`.
+        logits: float32, those of `ragged_batch(step)`.
         rule: by which proposals are accepted.
     """
+    broken = [index for index, of_prompt in logits.prompts.items() if _is_broken(of_prompt)]
+    verified = _verify_sampling(step, logits.sampling, rule)
+    if not broken:
+        return verified
+    emissions = tuple(emission for emission in verified.emissions if emission.row not in broken)
+    failures = [failure for failure in verified.failures if failure.row not in broken]
+    return Verified(emissions, (*failures, *(Failure(row, _NOT_NUMBERS) for row in broken)))
+
+
+def note_prompts(step: Step, logits: StepLogits) -> None:
+    """Work out the log-probabilities of prompts. Comes before computed ids are counted."""
+    for index, of_prompt in logits.prompts.items():
+        collected = step.rows[index].sequence.prompt_logprobs
+        assert collected is not None, "only prompts that ask for log-probabilities have logits of their own"
+        if not _is_broken(of_prompt):
+            collected.add(of_prompt)
+
+
+def _is_broken(logits: torch.Tensor) -> bool:
+    return len(find_bad_rows(logits, np.asarray([0, len(logits)], np.int32))) > 0
+
+
+def _verify_sampling(step: Step, logits: torch.Tensor, rule: AcceptanceRule) -> Verified:
     indices = step.sampling_rows
     if not indices:
         return Verified()
@@ -64,18 +87,31 @@ def _logit_rows(starts: npt.NDArray[np.int32], rows: SequenceOf[int]) -> torch.T
 
 
 def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int], rule: AcceptanceRule) -> Verified:
-    """Verify rows with good logits."""
+    """Verify rows with good logits.
+
+    A row that comes to a position with nothing to choose keeps what it accepted before: decoded one by one, these ids
+    would have been shown too, and perhaps have ended the answer. It fails where it finds nothing at once.
+    """
     if not indices:
         return Verified()
     rows = verify_rows(step, indices)
     result = verify_by_rule(rule, step, indices, rows, logits)
     exhausted = set(find_exhausted_rows(rows, result).tolist())
-    emissions = []
+    emissions, failures = [], []
     for row, index in enumerate(indices):
         start, accepted = int(rows.logit_starts[row]), int(result.accepted_counts[row])
         span = slice(start, start + accepted + 1)
         wants_logprobs = step.rows[index].sequence.sampling.logprobs is not None
-        if row not in exhausted:
-            ids = tuple(result.emitted[span].tolist())
+        if row in exhausted:
+            span = slice(start, start + accepted)
+        ids = tuple(result.emitted[span].tolist())
+        if ids:
             emissions.append(Emission(index, accepted, ids, logits[span] if wants_logprobs else None))
-    return Verified(tuple(emissions), tuple(Failure(indices[row], _NOTHING_LEFT) for row in sorted(exhausted)))
+        else:
+            failures.append(Failure(index, _why_nothing_is_left(step, index)))
+    return Verified(tuple(emissions), tuple(failures))
+
+
+def _why_nothing_is_left(step: Step, index: int) -> str:
+    constraint = step.rows[index].sequence.constraint
+    return _NOTHING_LEFT if constraint is None or constraint.failure is None else constraint.failure

@@ -22,9 +22,11 @@ from outrider_runtime.errors import InvalidRequest, Mismatch
 from outrider_wire.channel import open_channel
 from outrider_wire.draft_client import DraftStream, open_draft_stream
 from outrider_wire.drafting import (
+    MAX_ROUND_ROWS,
     PROTOCOL_VERSION,
     Chain,
     Close,
+    CloseOutcome,
     Commit,
     DrafterRound,
     Hello,
@@ -210,6 +212,22 @@ async def test_garbage_ends_at_most_the_link_that_it_came_over(garbage: bytes) -
             await call.code()
         await send(good, opening(1, [1, 2, 3, 1]), commit(1, 4, [2], depth=1))
         assert (await receive(good)).chains == (Chain(1, 1, 5, (3,)),)
+
+
+async def test_a_frame_of_too_many_rows_ends_its_stream_with_both_numbers() -> None:
+    async with serving() as bench, bench.verifier() as good, bench.verifier() as stream:
+        await stream.send(VerifierRound(closes=(Close(1, 1, CloseOutcome.ABORTED),) * (MAX_ROUND_ROWS + 1)))
+        with pytest.raises(InvalidRequest, match=rf"round: got {MAX_ROUND_ROWS + 1} rows, .*at most {MAX_ROUND_ROWS}"):
+            await receive(stream)
+        await send(good, opening(1, [1, 2, 3, 1]), commit(1, 4, [2], depth=1))
+        assert (await receive(good)).chains == (Chain(1, 1, 5, (3,)),)
+
+
+async def test_a_frame_of_as_many_rows_as_allowed_is_read() -> None:
+    async with serving() as bench, bench.verifier() as stream:
+        closes = (Close(1, 1, CloseOutcome.ABORTED),) * (MAX_ROUND_ROWS - 2)
+        await stream.send(VerifierRound((opening(1, [1, 2, 3, 1]),), (commit(7, 4, [2]),), closes))
+        assert {resync.session for resync in (await receive(stream)).resyncs} == {7}
 
 
 async def test_a_full_worker_refuses_and_takes_again_when_there_is_room() -> None:

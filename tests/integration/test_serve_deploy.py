@@ -55,6 +55,11 @@ def counter(cluster: ServedCluster, name: str) -> float:
     return sum(sample.value for sample in samples if sample.name == name)
 
 
+def member_pids(cluster: ServedCluster) -> list[list[int]]:
+    status = cluster.status()
+    return [sorted(one["pid"] for one in status[kind]) for kind in ("targets", "draft_workers", "gateways")]
+
+
 def controller_pid(head: RayHead) -> int:
     details = httpx.get(f"{head.url}/api/serve/applications/", timeout=10).json()
     (replica,) = details["applications"]["outrider"]["deployments"]["Controller"]["replicas"]
@@ -158,16 +163,23 @@ def test_a_private_ray_beside_it_is_gone_after_ctrl_c_and_has_disturbed_nothing(
     assert len(family) > 8
     eventually(lambda: not alive(family), 30, lambda: str(alive(family)))
     assert "not stopped in good order" not in log.read_text()
+    assert "(loads and probes the model)" in log.read_text()
+    assert log.read_text().splitlines()[-1] == "Stopped"
     assert ServeApi(head.url).applications() == started
 
 
-def test_a_model_that_is_not_there_fails_the_deployment_in_one_line(
+def test_a_model_that_is_not_there_fails_the_deployment_in_one_line_and_what_runs_goes_on(
     head: RayHead, cluster: ServedCluster, tmp_path: Path
 ) -> None:
     data = yaml.safe_load(cluster.file.read_text())
     data["applications"][0]["args"]["model"]["source"] = "/nowhere"
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(data))
+    text, before = cluster.text(), member_pids(cluster)
     result = CliRunner().invoke(app, ["deploy", str(file), "--wait", "--address", head.url])
     assert result.exit_code == 1
     assert "ModelRefused: /nowhere: no such folder" in result.stderr.splitlines()[-1]
+    assert (cluster.text(), member_pids(cluster)) == (text, before)
+    result = CliRunner().invoke(app, ["deploy", str(cluster.file), "--wait", "--address", head.url])
+    assert result.exit_code == 0, result.stderr
+    assert (cluster.text(), member_pids(cluster)) == (text, before)

@@ -73,11 +73,11 @@ def test_a_model_without_template_refuses_chats(tmp_path: Path) -> None:
     ("source", "reason"),
     [
         ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
-        ("{{ messages[5].content }}", "UndefinedError"),
-        ("{{ messages[0].content + 1 }}", "TypeError"),
-        ("{{ ''.__class__.__mro__ }}", "SecurityError"),
-        ("{{ messages.append(1) }}", "SecurityError"),
-        ("{{ 1 / 0 }}", "ZeroDivisionError"),
+        ("{{ messages[5].content }}", "no element 5"),
+        ("{{ messages[0].content + 1 }}", "can only concatenate"),
+        ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{{ messages.append(1) }}", "unsafe"),
+        ("{{ 1 / 0 }}", "division by zero"),
     ],
 )
 def test_what_a_template_cannot_render_is_an_invalid_request(source: str, reason: str) -> None:

@@ -14,7 +14,7 @@ from outrider_doubles.tiny_tokenizer import write_tiny_tokenizer
 from outrider_runtime.errors import ModelRefused
 from outrider_runtime.models import demo, source
 from outrider_runtime.models.progress import LineProgress, SilentProgress, choose_progress
-from outrider_runtime.models.source import resolve_source
+from outrider_runtime.models.source import resolve_source, resolve_text_files
 
 
 @pytest.fixture
@@ -64,6 +64,23 @@ def test_the_hub_is_asked_for_one_revision_and_for_safetensors_only(
     assert resolve_source("org/name", revision="v1", cache_dir=folder) == folder
     assert (asked["repo"], asked["revision"], asked["local_files_only"]) == ("org/name", "v1", False)
     assert asked["allow_patterns"] == ["*.safetensors", "*.json", "*.jinja"]
+
+
+def test_text_files_are_fetched_and_checked_without_weights(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, Any] = {}
+
+    def fake_download(repo: str, **options: Any) -> str:
+        asked.update(options, repo=repo)
+        return str(folder)
+
+    monkeypatch.setattr(source, "snapshot_download", fake_download)
+    (folder / "model.safetensors").unlink()
+    assert resolve_text_files("org/name", revision="v1") == folder
+    assert (asked["repo"], asked["revision"], asked["allow_patterns"]) == ("org/name", "v1", ["*.json", "*.jinja"])
+    assert resolve_text_files(str(folder)) == folder.resolve()
+    (folder / "tokenizer.json").unlink()
+    with pytest.raises(ModelRefused, match=r"tokenizer\.json"):
+        resolve_text_files("org/name")
 
 
 @pytest.mark.parametrize("error", [LocalEntryNotFoundError("gone"), OSError("no route to host")])

@@ -69,6 +69,30 @@ def test_ids_text_usage_and_logprobs_are_cut_at_the_same_token(at: int) -> None:
         assert_lawful(answer.token_ids, answer.logprobs, 3)
 
 
+@pytest.mark.parametrize("at", range(1, 10))
+def test_metrics_and_statistics_count_what_was_shown_where_right_drafts_cross_the_end(at: int) -> None:
+    plain = expected_ids(FORWARD, PROMPT, SAMPLING, 7, 24)
+    text = "".join(map(letter, plain))
+    for ends in ({"stop_token_ids": (plain[at],)}, {"stop": (text[at - 1 : at + 1],)}, {"max_tokens": at + 1}):
+        speculator = ScriptedSpeculator(
+            lambda ids, k: expected_ids(FORWARD, PROMPT, SAMPLING, 7, k, ids[len(PROMPT) :]), Random(0)
+        )
+        bench = EngineBench(toy_settings(), speculator, 6)
+        sampling = replace(SAMPLING, **ends)  # type: ignore[arg-type]
+        answer = bench.submit(GenerationRequest(prompt_token_ids=PROMPT, sampling=sampling), 7)
+        bench.run()
+        assert answer.finished is not None
+        count = len(answer.token_ids)
+        assert answer.token_ids == plain[:count]
+        assert text[:count].startswith(answer.text) and count - len(answer.text) <= 2
+        statistics = answer.finished.speculation
+        assert bench.metric("outrider_committed_tokens_total") == count == answer.finished.completion_tokens
+        assert bench.metric("vllm:spec_decode_num_accepted_tokens_total") == statistics.num_accepted_draft_tokens
+        assert statistics.num_accepted_draft_tokens <= count - 1
+        assert len(answer.logprobs) == count
+        assert speculator.finished_ids[1] == [*PROMPT, *answer.token_ids]
+
+
 def test_more_than_the_vocabulary_gives_all_of_it_and_none_gives_none() -> None:
     bench = EngineBench(toy_settings(), forward=ToyForward(6))
     request = GenerationRequest(prompt_token_ids=PROMPT, sampling=replace(SAMPLING, logprobs=20))

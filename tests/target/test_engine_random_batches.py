@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -14,6 +15,11 @@ from outrider_wire.generation import GenerationRequest
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
 
 FORWARD = ToyForward(VOCAB_SIZE)
+FORMS: tuple[dict[str, object], ...] = (
+    {"regex": "[C-Z]{3,9}(AA|[a-h])*"},
+    {"regex": "(C[D-K]{2}|E+F)+"},
+    {"choices": ("CDEFGHIJ", "CDEFXYZ", "ZZ")},
+)
 
 
 def random_sampling(random: Random) -> SamplingParams:
@@ -25,7 +31,7 @@ def random_sampling(random: Random) -> SamplingParams:
     def maybe(value: object, default: object) -> object:
         return value if random.random() < 0.4 else default
 
-    return SamplingParams(  # type: ignore[arg-type]
+    sampling = SamplingParams(  # type: ignore[arg-type]
         temperature=random.choice([0.0, 0.0, 0.01, 1.0, 2.0]),
         top_k=maybe(random.choice([1, 5, VOCAB_SIZE]), 0),
         top_p=maybe(random.choice([0.1, 0.8]), 1.0),
@@ -41,7 +47,14 @@ def random_sampling(random: Random) -> SamplingParams:
         allowed_token_ids=maybe((0, *ids(20)), ()),
         bad_word_ids=maybe(tuple(run for run in (ids(1), ids(2), ids(3)) if run), ()),
         min_tokens=maybe(random.randint(0, 6), 0),
+        logprobs=maybe(random.randint(0, 4), None),
+        prompt_logprobs=maybe(random.randint(0, 4), None),
     )
+    form = random.choice([*FORMS, None, None, None, None])
+    if form is None:
+        return sampling
+    # Rules that may leave nothing beside a form have a test of their own.
+    return replace(sampling, **form, ignore_eos=False, allowed_token_ids=(), bad_word_ids=(), min_tokens=0)  # type: ignore[arg-type]
 
 
 def cut(ids: list[int], sampling: SamplingParams) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from outrider_doubles.engine_bench import EngineBench, toy_settings
 from outrider_doubles.scripted_speculator import ScriptedSpeculator
 
@@ -43,3 +44,19 @@ def test_a_session_is_bounded_by_what_its_request_allows() -> None:
     request = GenerationRequest(prompt_token_ids=(3, 4), sampling=SamplingParams(max_tokens=4), speculation=options)
     spec = session_of(request, seed=0)
     assert spec.depth_cap == 2 and spec.pool == "ngram"
+
+
+@pytest.mark.parametrize("hit_rate", [0.0, 0.6, 1.0])
+def test_reports_of_rounds_add_up_to_the_statistics_at_the_end(hit_rate: float) -> None:
+    speculator = ScriptedSpeculator(lambda ids, k: [id_ % 7 for id_ in ids[-k:]], Random(3), hit_rate)
+    bench = EngineBench(toy_settings(), speculator, depth=4)
+    request = GenerationRequest(prompt_token_ids=(3, 4, 5), sampling=SamplingParams(max_tokens=40, ignore_eos=True))
+    answer = bench.submit(request, seed=0)
+    bench.run()
+    assert answer.finished is not None
+    counted = answer.finished.speculation
+    verified = [report for report in answer.rounds if report.pool]
+    assert tuple(report.drafted for report in verified) == counted.per_step_drafted
+    assert tuple(report.accepted for report in verified) == counted.per_step_accepted
+    assert len(answer.rounds) - len(verified) == counted.num_fallback_steps
+    assert bool(verified) == (hit_rate > 0) and bool(counted.num_fallback_steps) == (hit_rate < 1)

@@ -6,7 +6,7 @@ import pytest
 
 from outrider.v1 import draft_pb2 as pb
 from outrider_wire.draft_codec import MalformedFrame, drafter_frame_from
-from outrider_wire.drafting import MAX_ANSWER_ROWS, MAX_CHAIN_TOKENS, DrafterRound
+from outrider_wire.drafting import MAX_CHAIN_TOKENS, MAX_ROUND_ROWS, DrafterRound
 
 
 def round_of(chains: int = 0, resyncs: int = 0, refusals: int = 0) -> pb.SpeculateResponse:
@@ -17,14 +17,14 @@ def round_of(chains: int = 0, resyncs: int = 0, refusals: int = 0) -> pb.Specula
 
 
 def test_a_frame_may_hold_so_many_rows() -> None:
-    frame = drafter_frame_from(round_of(MAX_ANSWER_ROWS - 2, 1, 1))
-    assert isinstance(frame, DrafterRound) and len(frame.chains) == MAX_ANSWER_ROWS - 2
+    frame = drafter_frame_from(round_of(MAX_ROUND_ROWS - 2, 1, 1))
+    assert isinstance(frame, DrafterRound) and len(frame.chains) == MAX_ROUND_ROWS - 2
 
 
 @pytest.mark.parametrize("kind", ["chains", "resyncs", "refusals"])
 def test_a_frame_with_more_rows_of_any_kind_is_malformed(kind: str) -> None:
-    more = {"chains": 1, kind: MAX_ANSWER_ROWS + (kind == "chains")}
-    with pytest.raises(MalformedFrame, match=f"{MAX_ANSWER_ROWS + 1} rows"):
+    more = {"chains": 1, kind: MAX_ROUND_ROWS + (kind == "chains")}
+    with pytest.raises(MalformedFrame, match=f"{MAX_ROUND_ROWS + 1} rows"):
         drafter_frame_from(round_of(**more))
 
 

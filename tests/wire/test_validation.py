@@ -74,8 +74,8 @@ ACCEPTED = {
 }
 
 REFUSED = {
-    "no prompt": (GenerationRequest(), "prompt", "None", "exactly one of text and token_ids"),
-    "two prompts": (replace(PROMPT, prompt_text="a"), "prompt", "None", "exactly one"),
+    "no prompt": (GenerationRequest(), "prompt", "'nothing", "exactly one of text and token_ids"),
+    "two prompts": (replace(PROMPT, prompt_text="a"), "prompt", "'both", "exactly one"),
     "empty text": (text(""), "prompt", "''", "at least 1 character"),
     "no ids": (replace(PROMPT, prompt_token_ids=()), "prompt", "()", "at least 1 token"),
     "lone surrogate in prompt": (text("a\ud800b"), "prompt", r"'\ud800'", "without lone surrogates"),
@@ -205,7 +205,7 @@ def test_a_request_outside_its_bounds_is_refused_by_field_value_and_bounds(
 
 
 def test_another_model_is_refused_with_the_names_of_those_served() -> None:
-    with pytest.raises(UnknownModel, match="model 'large' is not served here; served: small, alias"):
+    with pytest.raises(UnknownModel, match='model "large" is not served here; served: small, alias'):
         validate_request(replace(PROMPT, model="large"), LIMITS)
 
 

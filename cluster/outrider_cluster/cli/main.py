@@ -71,7 +71,7 @@ def deploy(
         if not wait:
             typer.echo(f"Sent to {address}. `outrider deploy --wait` would have waited until it runs.")
             return
-        with ChangingLine(errors) as line:
+        with ChangingLine(errors, SystemClock()) as line:
             rollout.wait(timeout_s, line.show)
         typer.echo("\n".join(address_lines(checked.configs)))
 

@@ -1,4 +1,4 @@
-"""What a person sees while waiting: a moving line on a terminal, a line for each change elsewhere."""
+"""What a person sees while waiting: a moving line on a terminal; elsewhere a line for each change, and now and then."""
 
 from __future__ import annotations
 
@@ -8,16 +8,24 @@ from typing import Self
 from rich.console import Console
 from rich.markup import escape
 
+from outrider_runtime.clock import Clock
+
+REPEAT_S = 10.0
+"""How often a line is repeated where nothing moves."""
+
 
 class ChangingLine:
-    """A line that says what is going on. Use it as a context manager.
+    """A line that says what is going on, and for how long. Use it as a context manager.
 
     Args:
         console: where it is written.
+        clock: measures how long.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Clock) -> None:
         self._console = console
+        self._clock = clock
+        self._start_s = self._printed_s = clock.now_s()
         self._status = console.status("") if console.is_terminal else None
         self._last = ""
 
@@ -33,11 +41,12 @@ class ChangingLine:
             self._status.stop()
 
     def show(self, text: str) -> None:
-        """Say something; nothing happens if it is what was said last."""
-        if text == self._last:
-            return
-        self._last = text
+        """Say something. Away from a terminal, what was said last is repeated only after a while."""
+        now_s = self._clock.now_s()
+        timed = f"{text} ({now_s - self._start_s:.0f} s)"
         if self._status is not None:
-            self._status.update(escape(text))
-        else:
-            self._console.print(text)
+            self._status.update(escape(timed))
+        elif text != self._last or now_s - self._printed_s >= REPEAT_S:
+            self._console.print(text if text != self._last else timed)
+            self._printed_s = now_s
+        self._last = text

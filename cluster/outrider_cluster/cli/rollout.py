@@ -8,7 +8,8 @@ from typing import Any
 
 from outrider_cluster.cli.failure import CommandFailed
 from outrider_cluster.cli.serve_api import ServeApi
-from outrider_cluster.cli.serve_state import ApplicationState, last_error
+from outrider_cluster.cli.serve_state import ApplicationState, DeploymentState, last_error
+from outrider_cluster.config.deployments import TARGET
 from outrider_runtime.clock import Clock
 
 POLL_S = 0.5
@@ -75,7 +76,12 @@ def describe(apps: list[ApplicationState]) -> str:
     """How far applications are, in one line."""
     if not apps or not any(app.deployments for app in apps):
         return "Building the application"
-    return "Starting " + ", ".join(str(deployment) for app in apps for deployment in app.deployments)
+    return "Starting " + ", ".join(_progress(deployment) for app in apps for deployment in app.deployments)
+
+
+def _progress(deployment: DeploymentState) -> str:
+    loads = deployment.name == TARGET and deployment.running < deployment.wanted
+    return f"{deployment}{' (loads and probes the model)' if loads else ''}"
 
 
 def _troubles(apps: list[ApplicationState]) -> str:

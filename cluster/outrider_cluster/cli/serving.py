@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from outrider_cluster.cli.addresses import address_lines
@@ -33,7 +34,7 @@ def serve_here(file: Path, timeout_s: float) -> None:
     with signals_interrupt():
         _fetch_models(checked.configs)
         errors.print("Starting a private Ray")
-        with PrivateRay() as ray:
+        with _said_to_end(), PrivateRay() as ray:
             try:
                 _serve(ServeApi(ray.dashboard_url, ray.token), checked, timeout_s)
             except CommandFailed:
@@ -52,22 +53,31 @@ def serve_there(file: Path, api: ServeApi, timeout_s: float) -> None:
     others = ", ".join(app.name for app in api.applications())
     if others:
         raise CommandFailed(f"{api.url} runs {others}, which this would replace; `outrider deploy` does that")
-    with signals_interrupt():
+    with signals_interrupt(), _said_to_end():
         _serve(api, checked, timeout_s)
+
+
+@contextmanager
+def _said_to_end() -> Iterator[None]:
+    """Say at the very end that nothing runs any more."""
+    try:
+        yield
+    finally:
+        errors.print("Stopped")
 
 
 def _serve(api: ServeApi, checked: Validated, timeout_s: float) -> None:
     had_serve = api.is_serving()
     rollout = Rollout(api, checked.source.data, SystemClock())
     try:
-        with ChangingLine(errors) as line:
+        with ChangingLine(errors, SystemClock()) as line:
             rollout.start()
             rollout.wait(timeout_s, line.show)
         print("\n".join([*address_lines(checked.configs), "Ctrl-C stops it."]), flush=True)
         wait_for_interruption()
     finally:
         with signals_ignored():
-            errors.print("Stopping: requests in progress may finish")
+            errors.print("Stopping … (requests in progress may finish)")
             _take_down(api, had_serve, _longest_drain_s(checked.configs))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import httpx
@@ -53,6 +53,25 @@ def print_status(status: Mapping[str, Any], console: Console | None = None) -> N
     console.print("the controller has never answered" if age_s is None else f"as of {age_s:.1f} s ago")
     for title, key, columns in _TABLES:
         console.print(_table(title, status[key], (*columns, "state", "pid", "address", "worker")))
+    for line in faults(status):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def faults(status: Mapping[str, Any]) -> Iterator[str]:
+    """What is not as it should be, one a line."""
+    for pool in status["pools"]:
+        if not pool["ready"]:
+            yield f"pool {pool['pool']}: no worker is ready, so that nothing is drafted there"
+    for worker in status["draft_workers"]:
+        if worker.get("fault"):
+            yield f"draft worker {worker['worker']} of pool {worker['pool']}: {worker['fault']}"
+    for target in status["targets"]:
+        if target["state"] == "ready" and not target.get("exact", True):
+            yield f"target {target['worker']}: not exact: {target['exact_reason']}"
+        for link in target.get("draft_links", ()):
+            if link["state"] != "ready":
+                reason = f" ({link['reason']})" if link["reason"] else ""
+                yield f"target {target['worker']}: link to draft worker {link['worker']} is {link['state']}{reason}"
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:

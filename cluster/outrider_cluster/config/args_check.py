@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,7 +54,8 @@ def read_args(value: object) -> Args:
     findings = [*_judge_sections(value), *speculation.findings, *pool_findings]
     data = {key: inner for key, inner in given.items() if key in SECTIONS}
     data |= {_SPECULATION: speculation.cluster, _POOLS: pools}
-    return Args(data, tuple(findings or _judge_whole(data)))
+    findings += _judge_whole(data, {finding.path[0] for finding in findings})
+    return Args(data, tuple(findings))
 
 
 def _judge_sections(value: Mapping[Any, Any]) -> Iterator[Finding]:
@@ -78,13 +78,14 @@ def _read_pools(value: Mapping[Any, Any], speculation: Speculation) -> tuple[lis
         return [], [Finding((_POOLS,), "must be a list of pools", show((_POOLS,), entries))]
     pools = [read_pool(entry) for entry in entries]
     findings = [finding.under((_POOLS, i)) for i, pool in enumerate(pools) for finding in pool.findings]
+    findings += _repeated_names(entries)
     keys = [pool.keys for pool in pools]
     if speculation.pool is not None:
         own = read_pool(speculation.pool)
         findings += [finding.under((_SPECULATION,)) for finding in own.findings]
         findings += [_two_places(speculation.pool)] if entries else []
         keys.append(own.keys)
-    return keys, [*findings, *_repeated_names(keys)]
+    return keys, findings
 
 
 def _two_places(pool: Mapping[str, Any]) -> Finding:
@@ -92,27 +93,39 @@ def _two_places(pool: Mapping[str, Any]) -> Finding:
     return Finding((_SPECULATION, "method"), "cannot stand beside draft_pools", show((), pool["method"]), None, hint)
 
 
-def _repeated_names(pools: list[Mapping[str, Any]]) -> Iterator[Finding]:
-    seen: Counter[object] = Counter()
-    for i, pool in enumerate(pools):
-        name = pool.get("name")
-        seen[name] += 1
-        if name is not None and seen[name] > 1:
+def _repeated_names(entries: Iterable[object]) -> Iterator[Finding]:
+    """Of all entries, also of those with other faults."""
+    seen: set[str] = set()
+    for i, entry in enumerate(entries):
+        name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", None)
+        if name in seen:
             yield Finding((_POOLS, i, "name"), "is the name of an earlier pool", show((), name), "a name of its own")
+        if isinstance(name, str):
+            seen.add(name)
 
 
-def _judge_whole(data: Mapping[str, Any]) -> Iterator[Finding]:
-    """Rules about several sections; each names all its values."""
+def _judge_whole(data: Mapping[str, Any], faulty: Set[str | int]) -> Iterator[Finding]:
+    """Rules about several keys or sections, as far as these sections have no faults; each names all its values."""
+    if not faulty & {"controller", _SPECULATION}:
+        yield from _judge_depth(data)
+    if not faulty & {_SPECULATION, _POOLS}:
+        yield from _judge_rule(SpeculativeConfig.model_validate(data[_SPECULATION]), data[_POOLS])
+    if "model" not in faulty:
+        yield from _judge_model(ModelSettings.model_validate(data.get("model", {})))
+    if "target" not in faulty:
+        yield from _judge_target(TargetSettings.model_validate(data.get("target", {})))
+
+
+def _judge_depth(data: Mapping[str, Any]) -> Iterator[Finding]:
     controller = ControllerSettings.model_validate(data.get("controller", {}))
-    speculation = SpeculativeConfig.model_validate(data[_SPECULATION])
-    most = speculation.num_speculative_tokens
+    most = SpeculativeConfig.model_validate(data[_SPECULATION]).num_speculative_tokens
     if controller.depth != "static" and "num_speculative_tokens" in data[_SPECULATION] and controller.depth > most:
         path = ("controller", "depth")
         problem = "exceeds speculative_config.num_speculative_tokens"
         yield Finding(path, problem, str(controller.depth), f"at most {most}")
-    yield from _judge_rule(speculation, data[_POOLS])
-    yield from _judge_model(ModelSettings.model_validate(data.get("model", {})))
-    target = TargetSettings.model_validate(data.get("target", {}))
+
+
+def _judge_target(target: TargetSettings) -> Iterator[Finding]:
     if target.max_num_batched_tokens < target.max_num_seqs:
         path = ("target", "max_num_batched_tokens")
         allowed = f"at least target.max_num_seqs, {target.max_num_seqs}"

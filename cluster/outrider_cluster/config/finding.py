@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -12,6 +12,7 @@ from outrider_runtime.errors import shorten
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and list positions from the top of a document to a value."""
 
+_MOST_NAMES, _ALIKE = 12, 3
 _SECRET_KEYS = {"api_keys", "ssl_keyfile_password"}
 
 
@@ -60,6 +61,14 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
+def _known_keys(word: object, names: Sequence[str]) -> str:
+    """All keys where a person can take them in, else those that look most like `word`."""
+    if len(names) <= _MOST_NAMES:
+        return f"one of the keys {', '.join(names)}" if names else "no key"
+    alike = difflib.get_close_matches(str(word)[:80].lower(), names, n=_ALIKE, cutoff=0.0)
+    return f"one of {len(names)} keys, the nearest are {', '.join(alike)}"
+
+
 def unknown_key(path: KeyPath, value: object, known: Iterable[str]) -> Finding:
     """A key that does not exist. `known` are those that do, at the same place."""
     names = sorted(known)
@@ -68,6 +77,6 @@ def unknown_key(path: KeyPath, value: object, known: Iterable[str]) -> Finding:
         path=path,
         problem="unknown key",
         value=show(path, value),
-        allowed=f"one of the keys {', '.join(names)}" if names else "no key",
+        allowed=_known_keys(path[-1], names),
         suggestion=None if close is None else f"Did you mean {close}?",
     )

@@ -52,7 +52,7 @@ def validate_source(source: YamlSource) -> Validated:
     configs = {i: ClusterConfig.model_validate(ours[i].get("args") or {}) for i in ours if not judged[i].findings}
     findings += _judge_applications(source.data, ours)
     findings += _judge_deployments(ours, judged)
-    if not findings:
+    if not check_settings(ServeFile, source.data):
         findings += repeated_ports(ServeFile.model_validate(source.data), configs)
     placed = [replace(finding, line=finding.line or source.line_of(finding.path)) for finding in findings]
     placed.sort(key=lambda finding: finding.line or 0)

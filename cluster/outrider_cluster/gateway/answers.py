@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from outrider_cluster.gateway.speculative_metrics import outrider_extras, request_metrics
-from outrider_cluster.gateway.spelled_logprobs import SpelledPosition, Speller
+from outrider_cluster.gateway.spelled_logprobs import SpelledPosition, Speller, spelled_prompt
 from outrider_runtime.errors import EngineFailed
-from outrider_wire.generation import Finished, GenerationDelta, RejectionSampleMethod
+from outrider_wire.generation import Finished, GenerationDelta, RejectionSampleMethod, TokenLogprobs
 
 Json = dict[str, object]
 Positions = Sequence[SpelledPosition]
@@ -26,6 +26,10 @@ class Dialect(Protocol):
     @property
     def chunk_name(self) -> str:
         """Value of `object` in a streamed chunk."""
+
+    @property
+    def prompts_per_choice(self) -> bool:
+        """Whether log-probabilities of the prompt stand in every choice, or once beside them."""
 
     def choice(self, index: int, text: str, finish_reason: str, logprobs: Positions | None) -> Json:
         """A whole choice; `logprobs` None where the request asks for none."""
@@ -53,10 +57,17 @@ class AnswerHead:
     """Whether acceptance is pretended: then every object says so."""
     speller: Speller | None = None
     """Spells log-probabilities where they were asked for."""
+    prompt_speller: Callable[[int], bytes] | None = None
+    """What an id spells, where log-probabilities of the prompt were asked for."""
 
     def spell(self, delta: GenerationDelta) -> Positions | None:
         """Log-probabilities of the next piece of a choice; None where none were asked for."""
         return None if self.speller is None else self.speller.spell(delta)
+
+    def prompt(self, logprobs: Sequence[TokenLogprobs]) -> Json:
+        """Log-probabilities of the prompt of a choice, where they were asked for."""
+        spell = self.prompt_speller
+        return {} if spell is None else {"prompt_logprobs": spelled_prompt(logprobs, spell)}
 
     def envelope(self, object_name: str) -> Json:
         """The common beginning of a response or chunk."""
@@ -114,9 +125,11 @@ async def whole_answer(head: AnswerHead, dialect: Dialect, deltas: AsyncGenerato
     """
     texts: dict[int, list[str]] = {index: [] for index in range(head.choices)}
     logprobs: dict[int, list[SpelledPosition]] = {index: [] for index in range(head.choices)}
+    prompts: dict[int, list[TokenLogprobs]] = {index: [] for index in range(head.choices)}
     tally = Tally()
     async with aclosing(deltas):
         async for delta in deltas:
+            prompts[delta.index].extend(delta.prompt_logprobs)
             texts[delta.index].append(delta.text)
             logprobs[delta.index].extend(head.spell(delta) or ())
             tally.saw(delta)
@@ -129,11 +142,13 @@ async def whole_answer(head: AnswerHead, dialect: Dialect, deltas: AsyncGenerato
             tally.finished[index].reason.value,
             None if head.speller is None else logprobs[index],
         )
+        | (head.prompt(prompts[index]) if dialect.prompts_per_choice else {})
         for index, parts in texts.items()
     ]
     return {
         **head.envelope(dialect.object_name),
         "choices": choices,
+        **({} if dialect.prompts_per_choice else head.prompt(prompts[0])),
         "usage": tally.usage(head),
         "seed": head.seed,
         **head.statistics(tally.only()),

@@ -7,14 +7,26 @@ purpose), a parameter that we accept at its neutral value only, or unknown and r
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from outrider_cluster.gateway.errors import UnknownParameter, UnsupportedParameter
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, Words, shorten
+
+_TYPES = {
+    "string_type": "text",
+    "string_unicode": "Unicode text without lone surrogates",
+    "bool_type": "true or false",
+    "int_type": "an integer",
+    "float_type": "a number",
+    "list_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+}
+"""JSON's words for what pydantic names by Python's types and our classes."""
 
 
 class NeutralOnly:
@@ -36,7 +48,7 @@ def neutral(*values: object) -> NeutralOnly:
     def is_neutral(value: object) -> bool:
         return value is None or any(_same(value, known) for known in values)
 
-    words = " or ".join(["null", *(repr(v).lower() if isinstance(v, bool) else repr(v) for v in values)])
+    words = " or ".join(["null", *map(shorten, values)])
     return NeutralOnly(is_neutral, f"{words} (anything else is not supported yet)")
 
 
@@ -69,7 +81,7 @@ class Body(BaseModel):
             return raw
         kept = {}
         for key, value in raw.items():
-            if key in cls.model_fields:
+            if key in cls._served():
                 kept[key] = value
             elif key in cls.neutral_only:
                 if not cls.neutral_only[key].is_neutral(value):
@@ -79,10 +91,15 @@ class Body(BaseModel):
         return kept
 
     @classmethod
+    def _served(cls) -> set[str]:
+        """Fields that we serve, as clients write them."""
+        return {field.alias or name for name, field in cls.model_fields.items()}
+
+    @classmethod
     def _nearest(cls, key: str) -> str:
-        known = sorted({*cls.model_fields, *cls.ignored, *cls.neutral_only})
+        known = sorted({*cls._served(), *cls.ignored, *cls.neutral_only})
         close = difflib.get_close_matches(key[:64], known, n=1, cutoff=0.5)
-        return f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(sorted(cls.model_fields))}"
+        return f"; did you mean {shorten(close[0])}?" if close else f"; known here: {', '.join(sorted(cls._served()))}"
 
 
 class FoundField(ValueError):
@@ -95,13 +112,23 @@ class FoundField(ValueError):
 
 def _refusal(detail: ErrorDetails) -> InvalidRequest:
     cause = detail.get("ctx", {}).get("error")
-    path = [str(part) for part in detail["loc"]]
     if isinstance(cause, FoundField):
-        return cause.refusal(".".join([*path, cause.key]), cause.value, cause.allowed)
-    field = ".".join(path) or "body"
+        return cause.refusal(_path([*detail["loc"], cause.key]), cause.value, cause.allowed)
+    field = _path(detail["loc"]) or "body"
     if detail["type"] == "missing":
-        return InvalidRequest(field, None, "a value: this field is required")
-    return InvalidRequest(field, detail["input"], detail["msg"].removeprefix("Value error, "))
+        return InvalidRequest(field, Words("nothing"), "a value: this field is required")
+    return InvalidRequest(field, detail["input"], _allowed(detail))
+
+
+def _path(parts: Iterable[str | int]) -> str:
+    """``messages[0].role``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
+
+
+def _allowed(detail: ErrorDetails) -> str:
+    if detail["type"] == "literal_error":
+        return str(detail["ctx"]["expected"]).replace("'", '"')
+    return _TYPES.get(detail["type"]) or detail["msg"].removeprefix("Value error, ")
 
 
 def _same(value: object, known: object) -> bool:

@@ -14,6 +14,7 @@ class ChatDialect:
 
     object_name = "chat.completion"
     chunk_name = "chat.completion.chunk"
+    prompts_per_choice = False
 
     def choice(self, index: int, text: str, finish_reason: str, logprobs: Positions | None) -> Json:
         """A whole choice."""

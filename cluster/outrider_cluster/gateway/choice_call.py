@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
+from outrider_cluster.gateway.answer_parts import AnswerParts
 from outrider_cluster.gateway.registry_view import RegistryView
 from outrider_cluster.gateway.settings import GatewaySettings
 from outrider_cluster.gateway.target_choice import choose_target
@@ -47,6 +48,7 @@ class ChoiceCall:
         self._affinity = affinity
         self._deadline_s = deadline_s
         self._committed: list[int] = []
+        self._parts = AnswerParts(routing.clock)
         self._moves = 0
         self._lost: set[str] = set()
         self._full: set[str] = set()
@@ -67,7 +69,7 @@ class ChoiceCall:
                 async with aclosing(self._from(target)) as answer:
                     async for delta in answer:
                         self._committed.extend(delta.token_ids)
-                        yield delta
+                        yield self._parts.saw(delta)
                 return
             except Overloaded as error:
                 self._full.add(target.incarnation)
@@ -95,6 +97,7 @@ class ChoiceCall:
         if self._moves >= self._routing.settings.max_moves:
             raise NotReady(f"gave up after moving {self._moves} times: {error}") from error
         self._moves += 1
+        self._parts.lost()
         self._routing.on_move()
         _log.warning("request %s leaves target %s: %s", self._request.request_id, target.incarnation, error)
 

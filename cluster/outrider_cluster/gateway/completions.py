@@ -9,7 +9,7 @@ from outrider_cluster.gateway.answers import Json, Positions
 from outrider_cluster.gateway.intake import Intake
 from outrider_cluster.gateway.openai_models import DEFAULT_COMPLETION_TOKENS, CompletionBody
 from outrider_cluster.gateway.spelled_logprobs import completion_logprobs
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, Words
 from outrider_wire.generation import GenerationRequest
 
 Prompt = str | tuple[int, ...]
@@ -22,6 +22,7 @@ class CompletionDialect:
 
     object_name = "text_completion"
     chunk_name = "text_completion"
+    prompts_per_choice = True
 
     def choice(self, index: int, text: str, finish_reason: str, logprobs: Positions | None) -> Json:
         """A whole choice."""
@@ -73,7 +74,7 @@ def prompts_of(value: object, max_prompts: int) -> Sequence[Prompt]:
     if _is_ids(value):
         return [tuple(value)]
     if len(value) > max_prompts:
-        raise InvalidRequest("prompt", f"{len(value)} prompts", f"at most {max_prompts} prompts in one request")
+        raise InvalidRequest("prompt", Words(f"{len(value)} prompts"), f"at most {max_prompts} prompts in one request")
     if all(isinstance(item, str) for item in value):
         return value
     if all(isinstance(item, list) and _is_ids(item) for item in value):

@@ -10,6 +10,8 @@ from typing import TypedDict
 from outrider_runtime.errors import InvalidRequest, OutriderError, Overloaded
 from outrider_wire.status import http_status_of
 
+JSON_MEDIA = "application/json"
+
 
 class UnsupportedParameter(InvalidRequest):
     """A known parameter with a value that is not served."""
@@ -21,6 +23,10 @@ class UnknownParameter(InvalidRequest):
 
 class BodyTooLarge(InvalidRequest):
     """The request body exceeds the limit; it was not read."""
+
+
+class UnsupportedMedia(InvalidRequest):
+    """The request body is written in a way that is not read here; it was not read."""
 
 
 class ClientGone(OutriderError):
@@ -62,6 +68,7 @@ _TYPES = {
     405: "invalid_request_error",
     409: "conflict_error",
     413: "invalid_request_error",
+    415: "invalid_request_error",
     429: "rate_limit_error",
     499: "client_closed_request",
     503: "service_unavailable_error",
@@ -73,6 +80,7 @@ _CODES = {
     404: "model_not_found",
     409: "mismatch",
     413: "request_too_large",
+    415: "unsupported_media_type",
     429: "overloaded",
     499: "client_closed_request",
     503: "not_ready",
@@ -102,6 +110,8 @@ def refusal_reason(error: Exception) -> str:
 def _status(error: Exception) -> int:
     if isinstance(error, BodyTooLarge):
         return 413
+    if isinstance(error, UnsupportedMedia):
+        return 415
     if isinstance(error, ClientGone):
         return 499
     return http_status_of(error)
@@ -120,4 +130,6 @@ def _code(error: Exception, status: int) -> str:
 def _headers(error: Exception) -> dict[str, str]:
     if isinstance(error, Overloaded):
         return {"retry-after": str(max(1, math.ceil(error.retry_after_s)))}
+    if isinstance(error, UnsupportedMedia):
+        return {"accept-post": JSON_MEDIA, "accept-encoding": "identity"}
     return {}

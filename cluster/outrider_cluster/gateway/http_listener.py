@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from outrider_cluster.gateway.errors import error_body
 from outrider_cluster.gateway.settings import GatewaySettings
 
 ABORT_EXTENSION = "outrider.abort"
@@ -21,6 +23,13 @@ _BIND_PAUSE_S = 0.2
 _BACKLOG = 2048
 _BACKSTOP_S = 30.0
 """The system drops a connection that takes nothing this much later than we would: we do not watch whole answers."""
+
+_EARLY_END = "the client closed its side of the connection before the answer: keep it open until then"
+_EARLY_BODY = json.dumps(error_body(499, _EARLY_END, code="client_closed_request")).encode()
+_HALF_CLOSED = (
+    b"HTTP/1.1 499 Client Closed Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
+    b"content-length: %d\r\n\r\n%b" % (len(_EARLY_BODY), _EARLY_BODY)
+)
 
 
 class HttpListener:
@@ -92,6 +101,15 @@ def bounded_protocol(max_header_bytes: int) -> type[asyncio.Protocol]:
             super().data_received(data)
             if self._in_head and self._head_bytes > max_header_bytes and not self.transport.is_closing():
                 self.send_400_response("Request head too large.")
+
+        def eof_received(self) -> None:
+            """A client that sends nothing more counts as gone: one that closed looks the same, and shall cost nothing.
+
+            One that only closed its sending half reads why it gets no answer.
+            """
+            if self.cycle is not None and not self.cycle.response_started:
+                self.transport.write(_HALF_CLOSED)
+            super().eof_received()
 
         def on_message_begin(self) -> None:
             super().on_message_begin()

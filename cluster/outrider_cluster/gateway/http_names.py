@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from outrider_cluster.gateway.openai_models import ChatBody, SamplingBody
 from outrider_runtime.errors import InvalidRequest
 
+_FORM_FIELDS = frozenset({"json_schema", "regex", "choices"})
 _PROMPT_FIELDS = frozenset({"prompt", "text", "prompt_text", "prompt_token_ids", "token_ids"})
 
 
@@ -26,6 +27,9 @@ def http_names(prompt_field: str, body: SamplingBody) -> Iterator[None]:
         if field.split(".")[0].split("[")[0] in _PROMPT_FIELDS:
             field = prompt_field
         field = field.replace("bad_word_ids", "bad_words", 1)
+        form = body.form()
+        if form is not None and field.split("[")[0] in _FORM_FIELDS:
+            field = form.field
         if field == "logprobs" and isinstance(body, ChatBody):
             field = "top_logprobs"
         if field == "max_tokens" and isinstance(body, ChatBody) and body.max_completion_tokens is not None:

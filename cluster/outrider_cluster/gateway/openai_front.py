@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from starlette.requests import Request
@@ -25,7 +26,17 @@ from outrider_cluster.gateway.settings import GatewaySettings
 from outrider_cluster.gateway.spelled_logprobs import Speller
 from outrider_cluster.gateway.stream import EventStream
 from outrider_runtime.errors import InvalidRequest
-from outrider_wire.generation import GenerationRequest
+from outrider_wire.generation import GenerationDelta, GenerationRequest
+
+
+async def _named(
+    deltas: AsyncGenerator[GenerationDelta, None], body: SamplingBody
+) -> AsyncGenerator[GenerationDelta, None]:
+    """`deltas`; a target that refuses the request speaks of its fields by the client's names."""
+    async with aclosing(deltas):
+        with http_names("messages" if isinstance(body, ChatBody) else "prompt", body):
+            async for delta in deltas:
+                yield delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +82,8 @@ class OpenAiFront:
         """What concerns several fields."""
         if body.stream_options is not None and not body.stream:
             raise InvalidRequest("stream_options", body.stream_options.model_dump(), "only together with stream: true")
+        if body.stream and body.prompt_logprobs is not None:
+            raise InvalidRequest("prompt_logprobs", body.prompt_logprobs, "null together with stream: true")
 
     async def _answer(
         self,
@@ -84,7 +97,7 @@ class OpenAiFront:
         named = tuple(replace(item, request_id=name) for item in requests)
         submission = Submission(named, session=body.session)
         head = self._head(f"{prefix}-{name}", named)
-        deltas = self.dispatcher.generate(submission)
+        deltas = _named(self.dispatcher.generate(submission), body)
         if body.stream:
             chunks = answer_chunks(head, dialect, deltas, body.include_usage)
             return EventStream(chunks, self.settings.slow_reader_timeout_s, self._note)
@@ -104,6 +117,7 @@ class OpenAiFront:
             choices_per_prompt=first.n,
             is_synthetic=self.intake.model.is_synthetic,
             speller=None if first.logprobs is None else Speller(self.intake.model.tokenizer.token_bytes),
+            prompt_speller=None if first.prompt_logprobs is None else self.intake.model.tokenizer.token_bytes,
         )
 
     def _note(self, error: Exception) -> None:

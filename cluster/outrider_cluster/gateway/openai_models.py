@@ -11,8 +11,16 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, model_validator
 
+from outrider_cluster.gateway.answer_form import (
+    AnswerForm,
+    ResponseFormat,
+    Schema,
+    StructuredOutputs,
+    only_form,
+    vllm_forms,
+)
 from outrider_cluster.gateway.body_model import Body, FoundField, NeutralOnly, neutral
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, shorten
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
 
 DEFAULT_TEMPERATURE = 1.0
@@ -35,10 +43,6 @@ def _bias_by_id(raw: Mapping[str, float]) -> dict[int, float]:
     return by_id
 
 
-def _is_neutral_format(value: object) -> bool:
-    return value is None or value == {"type": "text"}
-
-
 _IGNORED = frozenset(
     {
         "metadata",
@@ -55,23 +59,17 @@ _NOT_SERVED: Mapping[str, NeutralOnly] = {
     "service_tier": neutral("auto", "default"),
     "priority": neutral(0),
     "use_beam_search": neutral(False),
-    "prompt_logprobs": neutral(),
     "skip_special_tokens": neutral(True),
     "spaces_between_special_tokens": neutral(True),
     "truncate_prompt_tokens": neutral(),
     "return_token_ids": neutral(False),
     "add_special_tokens": neutral(),
-    "structured_outputs": neutral(),
-    "guided_json": neutral(),
-    "guided_regex": neutral(),
-    "guided_choice": neutral(),
     "guided_grammar": neutral(),
     "cache_salt": neutral(),
     "request_id": neutral(),
     "prediction": neutral(),
-    "response_format": NeutralOnly(
-        _is_neutral_format, "null or {'type': 'text'} (other formats are not supported yet)"
-    ),
+    "guided_whitespace_pattern": neutral(),
+    "guided_decoding_backend": neutral("auto", "guidance"),
 }
 
 
@@ -122,6 +120,12 @@ class SamplingBody(Body):
     allowed_token_ids: list[int] | None = None
     bad_words: list[str] | None = None
     min_tokens: int | None = None
+    prompt_logprobs: int | None = None
+    response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
+    guided_json: Schema | None = None
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
     user: str | None = None
     prompt_cache_key: str | None = None
     speculation: SpeculationBody | None = None
@@ -141,12 +145,23 @@ class SamplingBody(Body):
         """Whether a stream ends with a chunk that holds the usage."""
         return bool(self.stream_options and self.stream_options.include_usage)
 
+    def form(self) -> AnswerForm | None:
+        """The form that the answer must have, if the request prescribes one.
+
+        Raises:
+            InvalidRequest: it prescribes several, or one without sense.
+        """
+        parts = [part.forms() for part in (self.response_format, self.structured_outputs) if part is not None]
+        older = vllm_forms("guided_", self.guided_json, None, self.guided_regex, self.guided_choice)
+        return only_form([form for forms in (*parts, older) for form in forms])
+
     def sampling(self, default_max_tokens: int | None) -> SamplingParams:
         """In domain words, with OpenAI's defaults. Values are not yet checked against their bounds.
 
         Raises:
-            InvalidRequest: a key of `logit_bias` is no id, or `allowed_token_ids` allows none.
+            InvalidRequest: a key of `logit_bias` is no id, `allowed_token_ids` allows none, or as `form`.
         """
+        form = self.form()
         if self.allowed_token_ids == []:
             raise InvalidRequest("allowed_token_ids", [], "at least 1 id, or null to allow all")
         return SamplingParams(
@@ -169,6 +184,10 @@ class SamplingBody(Body):
             bad_words=tuple(self.bad_words or ()),
             min_tokens=self.min_tokens or 0,
             logprobs=self.wanted_logprobs,
+            json_schema=None if form is None else form.json_schema,
+            regex=None if form is None else form.regex,
+            choices=() if form is None else form.choices,
+            prompt_logprobs=self.prompt_logprobs,
         )
 
     def speculation_options(self) -> SpeculationOptions:
@@ -200,9 +219,9 @@ def _joined(content: object) -> object:
         return content
     for part in content:
         if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
-            raise ValueError("text, or a list of {'type': 'text', 'text': …} (images and audio are not supported)")
+            raise ValueError('text, or a list of {"type": "text", "text": …} (images and audio are not supported)')
         if unknown := sorted(part.keys() - {"type", "text"}):
-            raise ValueError(f"parts with the keys 'type' and 'text' only, not {unknown[0][:64]!r}")
+            raise ValueError(f'parts with the keys "type" and "text" only, not {shorten(unknown[0])}')
     return "\n".join(part["text"] for part in content)
 
 
@@ -274,5 +293,6 @@ class ChatBody(SamplingBody):
     @model_validator(mode="after")
     def _one_limit(self) -> Self:
         if None not in (self.max_tokens, self.max_completion_tokens) and self.max_tokens != self.max_completion_tokens:
-            raise ValueError("max_tokens and max_completion_tokens mean the same and differ: give one of them")
+            rule = f"the same as max_tokens, which is {self.max_tokens}, or only one of the two"
+            raise FoundField("max_completion_tokens", self.max_completion_tokens, rule, InvalidRequest)
         return self

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from typing import NoReturn
 
 from starlette.requests import ClientDisconnect, Request
 
+from outrider_cluster.gateway.body_form import check_form
 from outrider_cluster.gateway.errors import BodyTooLarge, ClientGone
-from outrider_runtime.errors import DeadlineExceeded, InvalidRequest
+from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, Words
 
 
 async def read_object(request: Request, max_bytes: int, timeout_s: float) -> dict[str, object]:
@@ -19,8 +21,10 @@ async def read_object(request: Request, max_bytes: int, timeout_s: float) -> dic
         BodyTooLarge: it is longer than `max_bytes`; at most that much was held.
         DeadlineExceeded: it did not arrive within `timeout_s` seconds.
         ClientGone: the client left while sending.
-        InvalidRequest: it is not a JSON object.
+        UnsupportedMedia: its headers say that it is no plain JSON; it was not read.
+        InvalidRequest: it is not a JSON object, or one that says something twice.
     """
+    check_form(request.headers)
     try:
         async with asyncio.timeout(timeout_s):
             return _parse(await _read(request, max_bytes))
@@ -33,26 +37,49 @@ async def read_object(request: Request, max_bytes: int, timeout_s: float) -> dic
 async def _read(request: Request, max_bytes: int) -> bytes:
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > max_bytes:
-        raise BodyTooLarge("body", f"{declared[:20]} bytes", f"at most {max_bytes} bytes")
+        raise BodyTooLarge("body", Words(f"{declared[:20]} bytes"), f"at most {max_bytes} bytes")
     body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > max_bytes:
-            raise BodyTooLarge("body", f"more than {max_bytes} bytes", f"at most {max_bytes} bytes")
+            raise BodyTooLarge("body", Words(f"more than {max_bytes} bytes"), f"at most {max_bytes} bytes")
     return bytes(body)
 
 
 def _parse(body: bytes) -> dict[str, object]:
+    text = _decoded(body)
+    if not text.strip():
+        raise InvalidRequest("body", Words("nothing"), "a JSON object")
     try:
-        parsed = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        parsed = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
     except RecursionError as error:
-        raise InvalidRequest("body", "deeply nested JSON", "JSON nested less deeply") from error
-    except ValueError as error:  # broken JSON, broken UTF-8, and numbers too long to read
-        raise InvalidRequest("body", str(error), "a JSON object in UTF-8") from error
+        raise InvalidRequest("body", Words("deeply nested JSON"), "JSON nested less deeply") from error
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InvalidRequest("body", Words(f"broken JSON at {place} ({error.msg})"), "a JSON object") from error
+    except ValueError as error:  # the one thing that Python's reader of JSON refuses though JSON allows it
+        raise InvalidRequest("body", Words("a number that is too long"), "numbers that can be read") from error
     if not isinstance(parsed, dict):
         raise InvalidRequest("body", parsed, "a JSON object")
     return parsed
 
 
+def _decoded(body: bytes) -> str:
+    try:
+        return body.decode("utf-8-sig")  # a byte order mark says nothing, and JSON lets readers ignore it
+    except UnicodeDecodeError as error:
+        found = Words(f"bytes that are no UTF-8 at offset {error.start}")
+        raise InvalidRequest("body", found, "a JSON object in UTF-8") from error
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Readers disagree about which of two equal keys counts, so that neither may."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+        raise InvalidRequest(key[:64], Words("the same key twice in one object"), "each key once")
+    return members
+
+
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise InvalidRequest("body", Words(name), "JSON, whose numbers are finite")

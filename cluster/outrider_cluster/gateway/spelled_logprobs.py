@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from outrider_wire.generation import GenerationDelta
+from outrider_wire.generation import GenerationDelta, TokenLogprobs
 
 Json = dict[str, object]
 
@@ -99,3 +99,19 @@ def completion_logprobs(positions: Sequence[SpelledPosition]) -> Json:
         "top_logprobs": tops,
         "text_offset": [position.offset for position in positions],
     }
+
+
+def spelled_prompt(entries: Sequence[TokenLogprobs], token_bytes: Callable[[int], bytes]) -> list[Json | None]:
+    """`prompt_logprobs` as vLLM has it: nothing for the first token, then logprob, rank and text by id."""
+
+    def spelled(token_id: int, logprob: float, rank: int) -> Json:
+        text = token_bytes(token_id).decode(errors="replace")
+        return {"logprob": max(logprob, LOWEST_LOGPROB), "rank": rank, "decoded_token": text}
+
+    prompt: list[Json | None] = [None]
+    for entry in entries:
+        position: Json = {str(entry.token_id): spelled(entry.token_id, entry.logprob, entry.rank)}
+        for rank, other in enumerate(entry.top, start=1):
+            position.setdefault(str(other.token_id), spelled(other.token_id, other.logprob, rank))
+        prompt.append(position)
+    return prompt

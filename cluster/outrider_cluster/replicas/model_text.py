@@ -9,14 +9,14 @@ from pathlib import Path
 from outrider_cluster.gateway.served_model import ServedModel
 from outrider_draft.identity import WorkerIdentity
 from outrider_runtime.errors import ModelRefused
-from outrider_runtime.models.source import resolve_source
+from outrider_runtime.models.source import resolve_text_files
 from outrider_runtime.text.chat_template import ChatTemplate
 from outrider_runtime.text.model_files import read_json
 from outrider_runtime.text.tokenizer import Tokenizer
 from outrider_target.settings import ModelSettings
 
 
-def served_model(model: ModelSettings, pools: tuple[str, ...], is_synthetic: bool) -> ServedModel:
+def served_model(model: ModelSettings, pools: tuple[str, ...], is_synthetic: bool = False) -> ServedModel:
     """The model as a gateway knows it. Blocks while files are read or fetched.
 
     Args:
@@ -64,4 +64,4 @@ def vocab_size(folder: Path) -> int:
 
 
 def _folder(model: ModelSettings) -> Path:
-    return resolve_source(model.source, model.revision, model.cache_dir)
+    return resolve_text_files(model.source, model.revision, model.cache_dir)

@@ -48,7 +48,7 @@ def unit(bits: tl.tensor) -> tl.tensor:
 def draft_masses(
     starts: tl.tensor, ids: tl.tensor, weights: tl.tensor, law: tl.tensor, token: tl.tensor, total: tl.tensor,
     LISTED: tl.constexpr,
-):  # fmt: skip
+) -> tuple[tl.tensor, tl.tensor]:  # fmt: skip
     """Listed ids of a law and their d of the contract; places past its end hold id -1 and 0. A certain id is listed."""
     start, end = tl.load(starts + law), tl.load(starts + law + 1)
     at = start + tl.arange(0, LISTED)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18outrider/v1/common.proto\x12\x0boutrider.v1\"\x17\n\x08TokenIds\x12\x0b\n\x03ids\x18\x01 \x03(\x05\"\x80\x05\n\x0eSamplingParams\x12\x13\n\x0btemperature\x18\x01 \x01(\x01\x12\r\n\x05top_k\x18\x02 \x01(\x05\x12\x12\n\x05top_p\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05min_p\x18\x04 \x01(\x01\x12\x11\n\x04seed\x18\x05 \x01(\x04H\x01\x88\x01\x01\x12\x17\n\nmax_tokens\x18\x06 \x01(\rH\x02\x88\x01\x01\x12\x12\n\nignore_eos\x18\x07 \x01(\x08\x12\x16\n\x0estop_token_ids\x18\x08 \x03(\x05\x12\x0c\n\x04stop\x18\t \x03(\t\x12\t\n\x01n\x18\n \x01(\r\x12\"\n\x1ainclude_stop_str_in_output\x18\x0b \x01(\x08\x12\x18\n\x10presence_penalty\x18\x0c \x01(\x01\x12\x19\n\x11\x66requency_penalty\x18\r \x01(\x01\x12\x1f\n\x12repetition_penalty\x18\x0e \x01(\x01H\x03\x88\x01\x01\x12>\n\nlogit_bias\x18\x0f \x03(\x0b\x32*.outrider.v1.SamplingParams.LogitBiasEntry\x12\x19\n\x11\x61llowed_token_ids\x18\x10 \x03(\x05\x12\x11\n\tbad_words\x18\x11 \x03(\t\x12+\n\x0c\x62\x61\x64_word_ids\x18\x12 \x03(\x0b\x32\x15.outrider.v1.TokenIds\x12\x12\n\nmin_tokens\x18\x13 \x01(\r\x12\x15\n\x08logprobs\x18\x14 \x01(\rH\x04\x88\x01\x01\x1a\x30\n\x0eLogitBiasEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x08\n\x06_top_pB\x07\n\x05_seedB\r\n\x0b_max_tokensB\x15\n\x13_repetition_penaltyB\x0b\n\t_logprobs\"H\n\x12SpeculationOptions\x12\x16\n\tmax_depth\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x0c\n\x04pool\x18\x02 \x01(\tB\x0c\n\n_max_depth\"\xc1\x04\n\x15SpeculationStatistics\x12\x16\n\x0enum_spec_steps\x18\x01 \x01(\r\x12\x18\n\x10num_draft_tokens\x18\x02 \x01(\r\x12!\n\x19num_accepted_draft_tokens\x18\x03 \x01(\r\x12\x1a\n\x12num_fallback_steps\x18\x04 \x01(\r\x12\x17\n\x0fnum_spec_tokens\x18\x05 \x01(\r\x12\x15\n\rdraft_wait_us\x18\x06 \x01(\x04\x12\x18\n\x10per_step_drafted\x18\x07 \x03(\r\x12\x19\n\x11per_step_accepted\x18\x08 \x03(\r\x12P\n\x10\x61\x63\x63\x65pted_by_pool\x18\t \x03(\x0b\x32\x36.outrider.v1.SpeculationStatistics.AcceptedByPoolEntry\x12N\n\x0f\x64rafted_by_pool\x18\n \x03(\x0b\x32\x35.outrider.v1.SpeculationStatistics.DraftedByPoolEntry\x12\x43\n\x17rejection_sample_method\x18\x0b \x01(\x0e\x32\".outrider.v1.RejectionSampleMethod\x1a\x35\n\x13\x41\x63\x63\x65ptedByPoolEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\x1a\x34\n\x12\x44raftedByPoolEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01*\xfe\x01\n\x15RejectionSampleMethod\x12\'\n#REJECTION_SAMPLE_METHOD_UNSPECIFIED\x10\x00\x12#\n\x1fREJECTION_SAMPLE_METHOD_COUPLED\x10\x01\x12\"\n\x1eREJECTION_SAMPLE_METHOD_STRICT\x10\x02\x12)\n%REJECTION_SAMPLE_METHOD_PROBABILISTIC\x10\x03\x12!\n\x1dREJECTION_SAMPLE_METHOD_BLOCK\x10\x04\x12%\n!REJECTION_SAMPLE_METHOD_SYNTHETIC\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18outrider/v1/common.proto\x12\x0boutrider.v1\"\x17\n\x08TokenIds\x12\x0b\n\x03ids\x18\x01 \x03(\x05\"\x8b\x06\n\x0eSamplingParams\x12\x13\n\x0btemperature\x18\x01 \x01(\x01\x12\r\n\x05top_k\x18\x02 \x01(\x05\x12\x12\n\x05top_p\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\r\n\x05min_p\x18\x04 \x01(\x01\x12\x11\n\x04seed\x18\x05 \x01(\x04H\x01\x88\x01\x01\x12\x17\n\nmax_tokens\x18\x06 \x01(\rH\x02\x88\x01\x01\x12\x12\n\nignore_eos\x18\x07 \x01(\x08\x12\x16\n\x0estop_token_ids\x18\x08 \x03(\x05\x12\x0c\n\x04stop\x18\t \x03(\t\x12\t\n\x01n\x18\n \x01(\r\x12\"\n\x1ainclude_stop_str_in_output\x18\x0b \x01(\x08\x12\x18\n\x10presence_penalty\x18\x0c \x01(\x01\x12\x19\n\x11\x66requency_penalty\x18\r \x01(\x01\x12\x1f\n\x12repetition_penalty\x18\x0e \x01(\x01H\x03\x88\x01\x01\x12>\n\nlogit_bias\x18\x0f \x03(\x0b\x32*.outrider.v1.SamplingParams.LogitBiasEntry\x12\x19\n\x11\x61llowed_token_ids\x18\x10 \x03(\x05\x12\x11\n\tbad_words\x18\x11 \x03(\t\x12+\n\x0c\x62\x61\x64_word_ids\x18\x12 \x03(\x0b\x32\x15.outrider.v1.TokenIds\x12\x12\n\nmin_tokens\x18\x13 \x01(\r\x12\x15\n\x08logprobs\x18\x14 \x01(\rH\x04\x88\x01\x01\x12\x18\n\x0bjson_schema\x18\x15 \x01(\tH\x05\x88\x01\x01\x12\x12\n\x05regex\x18\x16 \x01(\tH\x06\x88\x01\x01\x12\x0f\n\x07\x63hoices\x18\x17 \x03(\t\x12\x1c\n\x0fprompt_logprobs\x18\x18 \x01(\rH\x07\x88\x01\x01\x1a\x30\n\x0eLogitBiasEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x08\n\x06_top_pB\x07\n\x05_seedB\r\n\x0b_max_tokensB\x15\n\x13_repetition_penaltyB\x0b\n\t_logprobsB\x0e\n\x0c_json_schemaB\x08\n\x06_regexB\x12\n\x10_prompt_logprobs\"H\n\x12SpeculationOptions\x12\x16\n\tmax_depth\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x0c\n\x04pool\x18\x02 \x01(\tB\x0c\n\n_max_depth\"\xc1\x04\n\x15SpeculationStatistics\x12\x16\n\x0enum_spec_steps\x18\x01 \x01(\r\x12\x18\n\x10num_draft_tokens\x18\x02 \x01(\r\x12!\n\x19num_accepted_draft_tokens\x18\x03 \x01(\r\x12\x1a\n\x12num_fallback_steps\x18\x04 \x01(\r\x12\x17\n\x0fnum_spec_tokens\x18\x05 \x01(\r\x12\x15\n\rdraft_wait_us\x18\x06 \x01(\x04\x12\x18\n\x10per_step_drafted\x18\x07 \x03(\r\x12\x19\n\x11per_step_accepted\x18\x08 \x03(\r\x12P\n\x10\x61\x63\x63\x65pted_by_pool\x18\t \x03(\x0b\x32\x36.outrider.v1.SpeculationStatistics.AcceptedByPoolEntry\x12N\n\x0f\x64rafted_by_pool\x18\n \x03(\x0b\x32\x35.outrider.v1.SpeculationStatistics.DraftedByPoolEntry\x12\x43\n\x17rejection_sample_method\x18\x0b \x01(\x0e\x32\".outrider.v1.RejectionSampleMethod\x1a\x35\n\x13\x41\x63\x63\x65ptedByPoolEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\x1a\x34\n\x12\x44raftedByPoolEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01*\xfe\x01\n\x15RejectionSampleMethod\x12\'\n#REJECTION_SAMPLE_METHOD_UNSPECIFIED\x10\x00\x12#\n\x1fREJECTION_SAMPLE_METHOD_COUPLED\x10\x01\x12\"\n\x1eREJECTION_SAMPLE_METHOD_STRICT\x10\x02\x12)\n%REJECTION_SAMPLE_METHOD_PROBABILISTIC\x10\x03\x12!\n\x1dREJECTION_SAMPLE_METHOD_BLOCK\x10\x04\x12%\n!REJECTION_SAMPLE_METHOD_SYNTHETIC\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,20 +37,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SPECULATIONSTATISTICS_ACCEPTEDBYPOOLENTRY']._serialized_options = b'8\001'
   _globals['_SPECULATIONSTATISTICS_DRAFTEDBYPOOLENTRY']._loaded_options = None
   _globals['_SPECULATIONSTATISTICS_DRAFTEDBYPOOLENTRY']._serialized_options = b'8\001'
-  _globals['_REJECTIONSAMPLEMETHOD']._serialized_start=1364
-  _globals['_REJECTIONSAMPLEMETHOD']._serialized_end=1618
+  _globals['_REJECTIONSAMPLEMETHOD']._serialized_start=1503
+  _globals['_REJECTIONSAMPLEMETHOD']._serialized_end=1757
   _globals['_TOKENIDS']._serialized_start=41
   _globals['_TOKENIDS']._serialized_end=64
   _globals['_SAMPLINGPARAMS']._serialized_start=67
-  _globals['_SAMPLINGPARAMS']._serialized_end=707
-  _globals['_SAMPLINGPARAMS_LOGITBIASENTRY']._serialized_start=589
-  _globals['_SAMPLINGPARAMS_LOGITBIASENTRY']._serialized_end=637
-  _globals['_SPECULATIONOPTIONS']._serialized_start=709
-  _globals['_SPECULATIONOPTIONS']._serialized_end=781
-  _globals['_SPECULATIONSTATISTICS']._serialized_start=784
-  _globals['_SPECULATIONSTATISTICS']._serialized_end=1361
-  _globals['_SPECULATIONSTATISTICS_ACCEPTEDBYPOOLENTRY']._serialized_start=1254
-  _globals['_SPECULATIONSTATISTICS_ACCEPTEDBYPOOLENTRY']._serialized_end=1307
-  _globals['_SPECULATIONSTATISTICS_DRAFTEDBYPOOLENTRY']._serialized_start=1309
-  _globals['_SPECULATIONSTATISTICS_DRAFTEDBYPOOLENTRY']._serialized_end=1361
+  _globals['_SAMPLINGPARAMS']._serialized_end=846
+  _globals['_SAMPLINGPARAMS_LOGITBIASENTRY']._serialized_start=682
+  _globals['_SAMPLINGPARAMS_LOGITBIASENTRY']._serialized_end=730
+  _globals['_SPECULATIONOPTIONS']._serialized_start=848
+  _globals['_SPECULATIONOPTIONS']._serialized_end=920
+  _globals['_SPECULATIONSTATISTICS']._serialized_start=923
+  _globals['_SPECULATIONSTATISTICS']._serialized_end=1500
+  _globals['_SPECULATIONSTATISTICS_ACCEPTEDBYPOOLENTRY']._serialized_start=1393
+  _globals['_SPECULATIONSTATISTICS_ACCEPTEDBYPOOLENTRY']._serialized_end=1446
+  _globals['_SPECULATIONSTATISTICS_DRAFTEDBYPOOLENTRY']._serialized_start=1448
+  _globals['_SPECULATIONSTATISTICS_DRAFTEDBYPOOLENTRY']._serialized_end=1500
 # @@protoc_insertion_point(module_scope)

@@ -25,23 +25,25 @@ _sym_db = _symbol_database.Default()
 from outrider.v1 import common_pb2 as outrider_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aoutrider/v1/generate.proto\x12\x0boutrider.v1\x1a\x18outrider/v1/common.proto\"\xa3\x02\n\x0fGenerateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x04 \x01(\x0b\x32\x15.outrider.v1.TokenIdsH\x00\x12-\n\x08sampling\x18\x05 \x01(\x0b\x32\x1b.outrider.v1.SamplingParams\x12\x34\n\x0bspeculation\x18\x06 \x01(\x0b\x32\x1f.outrider.v1.SpeculationOptions\x12\x0e\n\x06tenant\x18\x07 \x01(\t\x12\x32\n\x13\x63ommitted_token_ids\x18\x08 \x01(\x0b\x32\x15.outrider.v1.TokenIdsB\x08\n\x06prompt\"\x99\x01\n\x10GenerateResponse\x12\r\n\x05index\x18\x01 \x01(\r\x12\x11\n\ttoken_ids\x18\x02 \x03(\x05\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\'\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x15.outrider.v1.Finished\x12,\n\x08logprobs\x18\x05 \x03(\x0b\x32\x1a.outrider.v1.TokenLogprobs\"Y\n\rTokenLogprobs\x12\x10\n\x08token_id\x18\x01 \x01(\x05\x12\x0f\n\x07logprob\x18\x02 \x01(\x02\x12\x0f\n\x07top_ids\x18\x03 \x03(\x05\x12\x14\n\x0ctop_logprobs\x18\x04 \x03(\x02\"\xdb\x02\n\x08\x46inished\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.outrider.v1.FinishReason\x12\x1a\n\rstop_token_id\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x0bstop_string\x18\x03 \x01(\t\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x15\n\rprompt_tokens\x18\x05 \x01(\r\x12\x19\n\x11\x63ompletion_tokens\x18\x06 \x01(\r\x12\x15\n\rcached_tokens\x18\x07 \x01(\r\x12\x37\n\x0bspeculation\x18\x08 \x01(\x0b\x32\".outrider.v1.SpeculationStatistics\x12\x15\n\rqueue_time_us\x18\t \x01(\x04\x12\x1e\n\x16time_to_first_token_us\x18\n \x01(\x04\x12\x1a\n\x12generation_time_us\x18\x0b \x01(\x04\x42\x10\n\x0e_stop_token_id*x\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46INISH_REASON_STOP\x10\x01\x12\x18\n\x14\x46INISH_REASON_LENGTH\x10\x02\x12\x17\n\x13\x46INISH_REASON_ABORT\x10\x03\x32\\\n\x0fGenerateService\x12I\n\x08Generate\x12\x1c.outrider.v1.GenerateRequest\x1a\x1d.outrider.v1.GenerateResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aoutrider/v1/generate.proto\x12\x0boutrider.v1\x1a\x18outrider/v1/common.proto\"\xa3\x02\n\x0fGenerateRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05model\x18\x02 \x01(\t\x12\x0e\n\x04text\x18\x03 \x01(\tH\x00\x12*\n\ttoken_ids\x18\x04 \x01(\x0b\x32\x15.outrider.v1.TokenIdsH\x00\x12-\n\x08sampling\x18\x05 \x01(\x0b\x32\x1b.outrider.v1.SamplingParams\x12\x34\n\x0bspeculation\x18\x06 \x01(\x0b\x32\x1f.outrider.v1.SpeculationOptions\x12\x0e\n\x06tenant\x18\x07 \x01(\t\x12\x32\n\x13\x63ommitted_token_ids\x18\x08 \x01(\x0b\x32\x15.outrider.v1.TokenIdsB\x08\n\x06prompt\"\xf7\x01\n\x10GenerateResponse\x12\r\n\x05index\x18\x01 \x01(\r\x12\x11\n\ttoken_ids\x18\x02 \x03(\x05\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\'\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x15.outrider.v1.Finished\x12,\n\x08logprobs\x18\x05 \x03(\x0b\x32\x1a.outrider.v1.TokenLogprobs\x12\'\n\x05round\x18\x06 \x01(\x0b\x32\x18.outrider.v1.RoundReport\x12\x33\n\x0fprompt_logprobs\x18\x07 \x03(\x0b\x32\x1a.outrider.v1.TokenLogprobs\"U\n\x0bRoundReport\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0f\n\x07\x64rafted\x18\x02 \x01(\r\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x03 \x01(\r\x12\x15\n\rdraft_wait_us\x18\x04 \x01(\x04\"g\n\rTokenLogprobs\x12\x10\n\x08token_id\x18\x01 \x01(\x05\x12\x0f\n\x07logprob\x18\x02 \x01(\x02\x12\x0f\n\x07top_ids\x18\x03 \x03(\x05\x12\x14\n\x0ctop_logprobs\x18\x04 \x03(\x02\x12\x0c\n\x04rank\x18\x05 \x01(\r\"\xdb\x02\n\x08\x46inished\x12)\n\x06reason\x18\x01 \x01(\x0e\x32\x19.outrider.v1.FinishReason\x12\x1a\n\rstop_token_id\x18\x02 \x01(\x05H\x00\x88\x01\x01\x12\x13\n\x0bstop_string\x18\x03 \x01(\t\x12\x0c\n\x04seed\x18\x04 \x01(\x04\x12\x15\n\rprompt_tokens\x18\x05 \x01(\r\x12\x19\n\x11\x63ompletion_tokens\x18\x06 \x01(\r\x12\x15\n\rcached_tokens\x18\x07 \x01(\r\x12\x37\n\x0bspeculation\x18\x08 \x01(\x0b\x32\".outrider.v1.SpeculationStatistics\x12\x15\n\rqueue_time_us\x18\t \x01(\x04\x12\x1e\n\x16time_to_first_token_us\x18\n \x01(\x04\x12\x1a\n\x12generation_time_us\x18\x0b \x01(\x04\x42\x10\n\x0e_stop_token_id*x\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46INISH_REASON_STOP\x10\x01\x12\x18\n\x14\x46INISH_REASON_LENGTH\x10\x02\x12\x17\n\x13\x46INISH_REASON_ABORT\x10\x03\x32\\\n\x0fGenerateService\x12I\n\x08Generate\x12\x1c.outrider.v1.GenerateRequest\x1a\x1d.outrider.v1.GenerateResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'outrider.v1.generate_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FINISHREASON']._serialized_start=960
-  _globals['_FINISHREASON']._serialized_end=1080
+  _globals['_FINISHREASON']._serialized_start=1155
+  _globals['_FINISHREASON']._serialized_end=1275
   _globals['_GENERATEREQUEST']._serialized_start=70
   _globals['_GENERATEREQUEST']._serialized_end=361
   _globals['_GENERATERESPONSE']._serialized_start=364
-  _globals['_GENERATERESPONSE']._serialized_end=517
-  _globals['_TOKENLOGPROBS']._serialized_start=519
-  _globals['_TOKENLOGPROBS']._serialized_end=608
-  _globals['_FINISHED']._serialized_start=611
-  _globals['_FINISHED']._serialized_end=958
-  _globals['_GENERATESERVICE']._serialized_start=1082
-  _globals['_GENERATESERVICE']._serialized_end=1174
+  _globals['_GENERATERESPONSE']._serialized_end=611
+  _globals['_ROUNDREPORT']._serialized_start=613
+  _globals['_ROUNDREPORT']._serialized_end=698
+  _globals['_TOKENLOGPROBS']._serialized_start=700
+  _globals['_TOKENLOGPROBS']._serialized_end=803
+  _globals['_FINISHED']._serialized_start=806
+  _globals['_FINISHED']._serialized_end=1153
+  _globals['_GENERATESERVICE']._serialized_start=1277
+  _globals['_GENERATESERVICE']._serialized_end=1369
 # @@protoc_insertion_point(module_scope)

@@ -18,11 +18,20 @@ def check_model_folder(folder: Path) -> None:
         ModelRefused: naming the file or setting, for a missing config.json, tokenizer.json or shard, weights that are
             pickles, code that comes with the model, an encoder, or quantised weights.
     """
+    check_text_files(folder)
+    _check_weights(folder)
+
+
+def check_text_files(folder: Path) -> None:
+    """Refuse a folder whose configuration or tokenizer cannot or must not be used, whatever its weights.
+
+    Raises:
+        ModelRefused: as `check_model_folder`, but for weights.
+    """
     if not folder.is_dir():
         raise ModelRefused(f"{folder}: no such folder")
     config = _read_config(folder)
     _check_config(folder / "config.json", config)
-    _check_weights(folder)
     if not (folder / "tokenizer.json").is_file():
         raise ModelRefused(f"{folder / 'tokenizer.json'}: missing; only models with a tokenizer.json are served")
     _refuse_code(folder / "tokenizer_config.json")

@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 
 from outrider_runtime.clock import Clock, SystemClock
-from outrider_runtime.errors import InvalidRequest, ModelRefused, shorten
+from outrider_runtime.errors import InvalidRequest, ModelRefused, Words, shorten
 from outrider_runtime.text.bounded_jinja import TemplateAskedToFail, current_meter, make_environment
 from outrider_runtime.text.model_files import read_json, special_tokens
 
@@ -72,7 +72,9 @@ class ChatTemplate:
             InvalidRequest: no template, messages that the template rejects, or too long a prompt.
         """
         if self._template is None:
-            raise InvalidRequest("messages", "a chat", "no chat: the model has no chat template; send a prompt instead")
+            raise InvalidRequest(
+                "messages", Words("a chat"), "no chat: the model has no chat template; send a prompt instead"
+            )
         variables = {
             **self._tokens,
             "messages": [{key: value for key, value in message.items() if value is not None} for message in messages],
@@ -83,17 +85,18 @@ class ChatTemplate:
         try:
             return self._render(self._template, variables)
         except TemplateAskedToFail as error:
-            raise InvalidRequest("messages", str(error), "messages that the model's chat template accepts") from error
+            rule = "messages that the model's chat template accepts"
+            raise InvalidRequest("messages", Words(error), rule) from error
         except (jinja2.TemplateError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as error:
-            reason = f"{type(error).__name__}: {error}"
-            raise InvalidRequest("messages", reason, "messages that the model's chat template can render") from error
+            rule = "messages that the model's chat template can render"
+            raise InvalidRequest("messages", Words(error), rule) from error
 
     def _render(self, template: jinja2.Template, variables: dict[str, Any]) -> str:
         end_s = self._clock.now_s() + self._max_render_s
 
         def meter() -> None:
             if self._clock.now_s() > end_s:
-                raise InvalidRequest("messages", "a slow chat", f"chats rendered within {self._max_render_s} s")
+                raise InvalidRequest("messages", Words("a slow chat"), f"chats rendered within {self._max_render_s} s")
 
         reset = current_meter.set(meter)
         parts: list[str] = []
@@ -103,7 +106,7 @@ class ChatTemplate:
                 room -= len(part)
                 if room < 0:
                     limit = f"at most {self._max_characters} characters after the chat template"
-                    raise InvalidRequest("messages", "a long chat", limit)
+                    raise InvalidRequest("messages", Words("a long chat"), limit)
                 parts.append(part)
         finally:
             current_meter.reset(reset)

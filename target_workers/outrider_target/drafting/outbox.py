@@ -1,14 +1,14 @@
 """What one worker has yet to be told.
 
 Pending ids are cursors into the committed ids, not copies: however long a link stalls, it holds one entry per session,
-deltas merge by themselves, and the next frame carries the latest wish only. Frames are closed at a byte cap; what is
-left follows in the next, so that a long prompt never delays the other sessions by more than a frame.
+deltas merge by themselves, and the next frame carries the latest wish only. Frames are closed at a cap of bytes and of
+rows; what is left follows in the next, so that a long prompt never delays the other sessions by more than a frame.
 """
 
 from __future__ import annotations
 
 from outrider_target.drafting.session import DraftSession
-from outrider_wire.drafting import Close, CloseOutcome, Commit, Open, VerifierRound
+from outrider_wire.drafting import MAX_ROUND_ROWS, Close, CloseOutcome, Commit, Open, VerifierRound
 
 _ROW_BYTES = 96
 """Upper bound of a row without its ids and tenant, encoded."""
@@ -59,8 +59,7 @@ class Outbox:
             del self._pending[number]
             if session.has_pending:
                 self._pending[number] = session  # behind the others, so that all get their turn
-        closes = tuple(self._closes.values())
-        self._closes.clear()
+        closes = tuple(self._closes.pop(number) for number in list(self._closes)[: frame.room_rows])
         return VerifierRound(tuple(frame.opens), tuple(frame.commits), closes)
 
 
@@ -69,12 +68,13 @@ class _Frame:
 
     def __init__(self, max_bytes: int) -> None:
         self._room_bytes = max_bytes
+        self.room_rows = MAX_ROUND_ROWS
         self.opens: list[Open] = []
         self.commits: list[Commit] = []
 
     @property
     def has_room(self) -> bool:
-        return self._room_bytes > 0
+        return self._room_bytes > 0 and self.room_rows > 0
 
     def add(self, session: DraftSession, deadline_ms: int) -> None:
         while session.has_pending and self.has_room:
@@ -87,4 +87,5 @@ class _Frame:
                 self._spend(len(row.delta))
 
     def _spend(self, ids: int) -> None:
+        self.room_rows -= 1
         self._room_bytes -= _ROW_BYTES + _ID_BYTES * ids

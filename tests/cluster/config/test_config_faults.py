@@ -14,6 +14,7 @@ from outrider_doubles.repository import ROOT
 
 from outrider_cluster.config.finding import format_path
 from outrider_cluster.config.validate import validate_source
+from outrider_cluster.config.vllm_keys import VllmSpeculativeConfig
 from outrider_cluster.config.yaml_source import parse_yaml
 
 ARGS = "applications[0].args"
@@ -36,7 +37,7 @@ def fault(change: str, value: Any, path: str, *words: str) -> Fault:
 A0 = "applications.0"
 SERVE_KEYS = [
     fault("proxy_locaton", "HeadOnly", "proxy_locaton", "unknown key", "Did you mean proxy_location?"),
-    fault("proxy_location", "HeadNode", "proxy_location", "'HeadNode'", "HeadOnly"),
+    fault("proxy_location", "HeadNode", "proxy_location", '"HeadNode"', "HeadOnly"),
     fault("http_options.prt", 1, "http_options.prt", "unknown key", "Did you mean port?"),
     fault("http_options.port", 70000, "http_options.port", "70000", "at most 65535"),
     fault("http_options.port", True, "http_options.port", "must be a number"),
@@ -51,10 +52,10 @@ SERVE_KEYS = [
     fault("applications", [], "applications", "outrider_cluster.app:build"),
     fault("applications", {"name": "x"}, "applications", "a list"),
     fault(f"{A0}.rute_prefix", "/", "applications[0].rute_prefix", "Did you mean route_prefix?"),
-    fault(f"{A0}.route_prefix", "v1", "applications[0].route_prefix", "'v1'", "matching ^/"),
+    fault(f"{A0}.route_prefix", "v1", "applications[0].route_prefix", '"v1"', "matching ^/"),
     fault(f"{A0}.name", "", "applications[0].name", "at least 1 character"),
     fault(f"{A0}.import_path", "outrider_cluster.app:buidl", "applications[0].import_path", "app:build?"),
-    fault(f"{A0}.import_path", "nothing", "applications[0].import_path", "'nothing'"),
+    fault(f"{A0}.import_path", "nothing", "applications[0].import_path", '"nothing"'),
     fault(f"{A0}.runtime_env", {"env_var": {}}, "applications[0].runtime_env.env_var", "Did you mean env_vars?"),
     fault(f"{A0}.deployments", [{"name": "Targt"}], "applications[0].deployments[0].name", "Did you mean Target?"),
     fault(f"{A0}.deployments", [{"name": "Draft:suffix"}], "applications[0].deployments[0].name", "Draft:ngram"),
@@ -84,14 +85,14 @@ OUR_KEYS = [
     fault(f"{A0}.args.model.source", "./x", f"{ARGS}.model.source", "./x", "an absolute path or a hub id"),
     fault(f"{A0}.args.model.cache_dir", "~/models", f"{ARGS}.model.cache_dir", "~/models", "an absolute path"),
     fault(f"{A0}.args.model.revision", "main", f"{ARGS}.model.revision", "for hub ids only"),
-    fault(f"{A0}.args.model.dtype", "float16", f"{ARGS}.model.dtype", "'float16'", "bfloat16 or float32"),
+    fault(f"{A0}.args.model.dtype", "float16", f"{ARGS}.model.dtype", '"float16"', "bfloat16 or float32"),
     fault(f"{A0}.args.target.max_num_seq", 8, f"{ARGS}.target.max_num_seq", "Did you mean max_num_seqs?"),
     fault(f"{A0}.args.target.max_num_seqs", 0, f"{ARGS}.target.max_num_seqs", "got 0", "at least 1"),
-    fault(f"{A0}.args.target.max_num_seqs", "many", f"{ARGS}.target.max_num_seqs", "'many'", "an integer"),
+    fault(f"{A0}.args.target.max_num_seqs", "many", f"{ARGS}.target.max_num_seqs", '"many"', "an integer"),
     fault(f"{A0}.args.target.max_num_seqs", True, f"{ARGS}.target.max_num_seqs", "must be a number"),
     fault(f"{A0}.args.target.tensor_parallel_size", 2, f"{ARGS}.target.tensor_parallel_size", "got 2", "allowed: 1"),
     fault(f"{A0}.args.target.kv_cache_memory_bytes", "1 GiBB", f"{ARGS}.target.kv_cache_memory_bytes", "512MiB"),
-    fault(f"{A0}.args.target.num_cpus", float("nan"), f"{ARGS}.target.num_cpus", "nan", "at least 0"),
+    fault(f"{A0}.args.target.num_cpus", float("nan"), f"{ARGS}.target.num_cpus", "NaN", "at least 0"),
     fault(f"{A0}.args.target.max_num_batched_tokens", 16, f"{ARGS}.target.max_num_batched_tokens", "max_num_seqs, 32"),
     fault(f"{A0}.args.controller.depth", "dynamic", f"{ARGS}.controller.depth", "dynamic is not available yet"),
     fault(f"{A0}.args.controller.depth", 65, f"{ARGS}.controller.depth", "got 65", "0 to 64"),
@@ -102,7 +103,7 @@ OUR_KEYS = [
     fault(f"{A0}.args.drafting", {"draft_deadline_s": 1}, f"{ARGS}.drafting.draft_deadline_s", "draft_deadline_ms?"),
     fault(f"{A0}.args.network", {"internal_hots": ""}, f"{ARGS}.network.internal_hots", "internal_host?"),
     fault(f"{A0}.args.draft_pools", {"method": "ngram"}, f"{ARGS}.draft_pools", "a list"),
-    fault(f"{A0}.args.draft_pools.0.name", "N Gram", f"{ARGS}.draft_pools[0].name", "'N Gram'"),
+    fault(f"{A0}.args.draft_pools.0.name", "N Gram", f"{ARGS}.draft_pools[0].name", '"N Gram"'),
     fault(f"{A0}.args.draft_pools.0.method", "ngarm", f"{ARGS}.draft_pools[0].method", "Did you mean ngram?"),
     fault(f"{A0}.args.draft_pools.0.method", "medusa", f"{ARGS}.draft_pools[0].method", "medusa is not available yet"),
     fault(
@@ -189,6 +190,39 @@ def test_all_faults_are_found_at_once() -> None:
         f"{ARGS}.draft_pools[0].replcas",
         f"{ARGS}.gateway.http_port",
     }
+
+
+def test_rules_about_several_keys_are_checked_beside_other_faults() -> None:
+    data = changed("target_capacity", 50)
+    args = data["applications"][0]["args"]
+    args["network"]["internal_hots"] = "x"
+    args["target"]["max_num_batched_tokens"] = 1
+    args["model"]["revision"] = "main"
+    args["gateway"]["http_port"] = 8001
+    args["draft_pools"] = [{"name": "a", "method": "medusa"}, {"name": "a", "method": "ngram", "replcas": 1}]
+    assert set(findings(data)) == {
+        f"{ARGS}.network.internal_hots",
+        f"{ARGS}.target.max_num_batched_tokens",
+        f"{ARGS}.model.revision",
+        f"{ARGS}.draft_pools[0].method",
+        f"{ARGS}.draft_pools[1].replcas",
+        f"{ARGS}.draft_pools[1].name",
+    }
+
+
+def test_ports_are_compared_beside_other_faults() -> None:
+    data = changed("applications.0.import_path", "outrider_cluster.app:build")
+    data["applications"].append({"import_path": "outrider_cluster.app:buidl", "name": "b", "route_prefix": "/b"})
+    data["applications"][0]["args"]["gateway"]["http_port"] = 8001
+    assert set(findings(data)) == {"applications[1].import_path", f"{ARGS}.gateway.http_port"}
+
+
+def test_a_misspelt_key_among_many_is_answered_with_the_three_nearest() -> None:
+    found = findings(changed(f"{A0}.args.speculative_config.num_speculative_token", 3))
+    message = found[f"{ARGS}.speculative_config.num_speculative_token"]
+    assert "Did you mean num_speculative_tokens?" in message
+    assert "num_speculative_tokens_per_batch_size" in message
+    assert sum(key in message for key in VllmSpeculativeConfig.model_fields) <= 4
 
 
 def test_a_default_port_of_serve_counts_like_a_written_one() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 
 import httpx
@@ -155,3 +156,20 @@ async def test_a_cancel_storm_leaves_nothing_behind() -> None:
             await bench.next_heartbeats(1)
         gate.opened.set()
         assert (await bench.chat()).status_code == 200
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_client_that_closes_its_sending_half_counts_as_gone_and_reads_why(stream: bool) -> None:
+    gate = Gate(0)
+    async with gateway_bench([ScriptedTarget(before_token=gate)]) as bench:
+        reader, writer = await asyncio.open_connection("127.0.0.1", bench.gateway.http_port)
+        body = json.dumps({"prompt": "hi", "stream": stream}).encode()
+        writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+        await soon(gate.reached)
+        writer.write_eof()
+        answer = await asyncio.wait_for(reader.read(), 30)
+        await soon(bench.targets[0].idle)
+        writer.close()
+        assert answer.startswith(b"HTTP/1.1 499 ")
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "client_closed_request"
+        assert bench.targets[0].cancelled == 1

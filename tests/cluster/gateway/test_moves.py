@@ -9,10 +9,10 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionUserMessageParam
 from outrider_doubles.gateway_bench import GatewayBench, free_ports, gateway_bench
-from outrider_doubles.scripted_target import MODEL, ScriptedTarget
+from outrider_doubles.scripted_target import MODEL, STATISTICS, ScriptedTarget
 
 from outrider_runtime.errors import NotReady
-from outrider_wire.generation import GenerationRequest
+from outrider_wire.generation import GenerationRequest, RoundReport
 
 HI = [ChatCompletionUserMessageParam(role="user", content="hi")]
 Hook = Callable[[GenerationRequest, int], Awaitable[None]]
@@ -47,6 +47,41 @@ async def test_an_answer_goes_on_elsewhere_from_the_ids_that_were_given(position
         assert moved.committed_token_ids == tuple(whole[:position])
         assert len(all_requests(bench)) == 2
         assert bench.metric("outrider_gateway_resumed_total") == 1
+
+
+async def test_statistics_of_a_moved_answer_cover_the_targets_that_were_lost() -> None:
+    hook = lose_first(4)
+    rounds = {
+        0: None,
+        1: RoundReport("suffix", 5, 2, 300),
+        2: RoundReport("ngram", 3, 3),
+        3: RoundReport("", 0, 0, 200),
+    }
+    targets = [ScriptedTarget(name, before_token=hook, round_at=rounds.get) for name in "ab"]
+    async with gateway_bench(targets) as bench:
+        answer = (await bench.chat(max_tokens=12)).json()
+    counted = answer["metrics"]["speculative_decoding"]
+    assert counted["num_spec_steps"] == STATISTICS.num_spec_steps + 2
+    assert counted["num_draft_tokens"] == STATISTICS.num_draft_tokens + 8
+    assert counted["num_accepted_draft_tokens"] == STATISTICS.num_accepted_draft_tokens + 5
+    assert counted["per_step_drafted"] == [5, 3, *STATISTICS.per_step_drafted]
+    assert counted["per_step_accepted"] == [2, 3, *STATISTICS.per_step_accepted]
+    assert sum(counted["acceptance_histogram"]) == counted["num_spec_steps"]
+    assert answer["outrider"]["num_fallback_steps"] == STATISTICS.num_fallback_steps + 1
+    assert answer["outrider"]["draft_wait_ms"] == STATISTICS.draft_wait_us / 1000 + 0.5
+    assert answer["outrider"]["by_pool"] == {
+        "ngram": {"num_draft_tokens": 15, "num_accepted_draft_tokens": 9},
+        "suffix": {"num_draft_tokens": 5, "num_accepted_draft_tokens": 2},
+    }
+    assert answer["usage"]["completion_tokens"] == 12
+
+
+async def test_statistics_of_an_answer_of_one_target_are_what_that_target_says() -> None:
+    target = ScriptedTarget(round_at=lambda position: RoundReport("ngram", 3, 3))
+    async with gateway_bench([target]) as bench:
+        answer = (await bench.chat(max_tokens=12)).json()
+    assert answer["metrics"]["speculative_decoding"]["num_draft_tokens"] == STATISTICS.num_draft_tokens
+    assert answer["metrics"]["time_to_first_token_ms"] == 20
 
 
 async def test_a_stream_survives_the_death_of_its_targets_server() -> None:

@@ -90,10 +90,10 @@ def test_parts_of_text_are_joined_and_a_developer_speaks_as_system() -> None:
 @pytest.mark.parametrize(
     ("fields", "param", "says"),
     [
-        ({"temprature": 1}, "temprature", "did you mean 'temperature'"),
-        ({"speculation": {"max_dept": 1}}, "speculation.max_dept", "did you mean 'max_depth'"),
+        ({"temprature": 1}, "temprature", 'did you mean "temperature"'),
+        ({"speculation": {"max_dept": 1}}, "speculation.max_dept", 'did you mean "max_depth"'),
         ({"stream_options": {"include_usge": True}}, "stream_options.include_usge", "include_usage"),
-        ({"messages": [{"role": "user", "content": "x", "contnt": 1}]}, "messages.0.contnt", "content"),
+        ({"messages": [{"role": "user", "content": "x", "contnt": 1}]}, "messages[0].contnt", "content"),
     ],
 )
 def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_known_one(
@@ -108,13 +108,13 @@ def test_an_unknown_key_is_refused_with_its_path_and_the_nearest_known_one(
 @pytest.mark.parametrize(
     ("param", "value"),
     [
-        ("prompt_logprobs", 1),
         ("length_penalty", 0.5),
         ("use_beam_search", True),
         ("tools", [{"type": "function"}]),
         ("tool_choice", "required"),
         ("functions", [{}]),
-        ("response_format", {"type": "json_object"}),
+        ("guided_grammar", "start: /a/"),
+        ("cache_salt", "x"),
         ("best_of", 2),
         ("prediction", {"type": "content", "content": "x"}),
         ("chat_template", "x"),
@@ -140,17 +140,17 @@ def test_completions_refuse_what_only_they_know(param: str, value: object) -> No
         ({"n": 1.5}, "n"),
         ({"n": True}, "n"),
         ({"stream": 1}, "stream"),
-        ({"stop": [1]}, "stop.0"),
+        ({"stop": [1]}, "stop[0]"),
         ({"stop": {}}, "stop"),
-        ({"stop_token_ids": ["1"]}, "stop_token_ids.0"),
+        ({"stop_token_ids": ["1"]}, "stop_token_ids[0]"),
         ({"seed": 1.0}, "seed"),
         ({"speculation": 3}, "speculation"),
         ({"logit_bias": {"1": "x"}}, "logit_bias.1"),
         ({"messages": "hi"}, "messages"),
-        ({"messages": [{"role": "robot", "content": "x"}]}, "messages.0.role"),
-        ({"messages": [{"role": "user"}]}, "messages.0.content"),
-        ({"messages": [{"role": "user", "content": 3}]}, "messages.0.content"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages.0.content"),
+        ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user"}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]}, "messages[0].content"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_with_its_path(fields: dict[str, object], param: str) -> None:

@@ -20,7 +20,9 @@ from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.settings import TargetSettings
-from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest, TokenLogprobs
+from outrider_target.structure.compiler import Compiler
+from outrider_target.structure.vocabulary import Spelling
+from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest, RoundReport, TokenLogprobs
 from outrider_wire.sampling import SamplingParams
 
 EOS = 1
@@ -44,6 +46,17 @@ def letter(token: int) -> str:
     return chr(ord("A") + token)
 
 
+COMPILER = Compiler(
+    Spelling(
+        tokens=[letter(token).encode() for token in range(VOCAB_SIZE)],
+        special_token_ids=[EOS],
+        eos_token_ids=[EOS],
+        encode=lambda text: [ord(character) - ord("A") for character in text],
+    )
+)
+"""Forms over the letters."""
+
+
 @dataclass
 class Collector:
     """A sink that keeps one answer."""
@@ -51,6 +64,8 @@ class Collector:
     token_ids: list[int] = field(default_factory=list)
     text: str = ""
     logprobs: list[TokenLogprobs] = field(default_factory=list)
+    rounds: list[RoundReport] = field(default_factory=list)
+    prompt_logprobs: list[TokenLogprobs] = field(default_factory=list)
     finished: Finished | None = None
     error: OutriderError | None = None
 
@@ -60,6 +75,8 @@ class Collector:
         self.token_ids += delta.token_ids
         self.text += delta.text
         self.logprobs += delta.logprobs
+        self.rounds += [] if delta.round is None else [delta.round]
+        self.prompt_logprobs += delta.prompt_logprobs
         self.finished = delta.finished
 
     def fail(self, error: OutriderError) -> None:
@@ -95,7 +112,8 @@ class EngineBench:
     def submit(self, request: GenerationRequest, seed: int) -> Collector:
         """Queue a request and return where its answer will be."""
         collector = Collector()
-        self.engine.submit(request, seed, collector)
+        constraint = COMPILER.compile(request.sampling) if request.sampling.is_structured else None
+        self.engine.submit(request, seed, collector, constraint)
         return collector
 
     def run(self, max_steps: int = 10_000) -> None:
@@ -149,6 +167,8 @@ def changed_logits(
     if len(output) < sampling.min_tokens:
         banned |= {EOS, *sampling.stop_token_ids}
     allowed = set(sampling.allowed_token_ids) or set(range(len(logits)))
+    if sampling.is_structured:
+        allowed &= admitted(sampling, output)
     changed = logits.copy()
     for token in range(len(logits)):
         if token in banned or token not in allowed:
@@ -161,3 +181,13 @@ def changed_logits(
             presence = sampling.presence_penalty if count else 0.0
             changed[token] = scaled - sampling.frequency_penalty * count - presence
     return changed
+
+
+def admitted(sampling: SamplingParams, output: Sequence[int]) -> set[int]:
+    """Ids that the form of an answer lets come after `output`, by a matcher that has seen nothing else."""
+    if EOS in output:
+        return {EOS}
+    constraint = COMPILER.compile(sampling)
+    assert constraint.take(output)
+    bits = np.unpackbits(constraint.masks(()).view(np.uint8), bitorder="little")
+    return set(np.flatnonzero(bits).tolist())

@@ -15,6 +15,7 @@ from outrider_wire.generation import (
     FinishReason,
     GenerationDelta,
     GenerationRequest,
+    RoundReport,
     SpeculationStatistics,
     TokenLogprobs,
 )
@@ -57,6 +58,11 @@ async def at_once(request: GenerationRequest, position: int) -> None:
     """Every token comes at once."""
 
 
+def no_round(position: int) -> RoundReport | None:
+    """No draft was wanted."""
+    return None
+
+
 @dataclass
 class ScriptedTarget:
     """Answers byte by byte. `answer` is the whole answer of a request; `before_token` may wait, raise or kill."""
@@ -65,6 +71,7 @@ class ScriptedTarget:
     answer: Callable[[GenerationRequest], bytes] = letters
     before_token: Callable[[GenerationRequest, int], Awaitable[None]] = at_once
     reason: FinishReason = FinishReason.LENGTH
+    round_at: Callable[[int], RoundReport | None] = no_round
     max_model_len: int = 512
     requests: list[GenerationRequest] = field(default_factory=list)
     deadlines_s: list[float | None] = field(default_factory=list)
@@ -129,6 +136,7 @@ class ScriptedTarget:
                 text=whole[position : position + 1].decode("latin-1"),
                 finished=self._finished(request, len(whole)) if last else None,
                 logprobs=_logprobs(request, whole[position], position),
+                round=self.round_at(position),
             )
 
     def _finished(self, request: GenerationRequest, count: int) -> Finished:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import grpc
 from prometheus_client import CollectorRegistry
 
-from outrider_doubles.engine_bench import EOS, LetterDecoder
+from outrider_doubles.engine_bench import COMPILER, EOS, LetterDecoder
 from outrider_doubles.toy_forward import ToyForward
 from outrider_runtime.clock import SystemClock
 from outrider_target.drafting.speculator import Speculator
@@ -56,7 +56,7 @@ async def served_engine(
     thread = EngineThread(build)
     engine = await asyncio.to_thread(thread.start)
     limits = RequestLimits(("toy",), forward.vocab_size, settings.max_model_len)
-    server = await start_server("127.0.0.1", 0, [generate_service(TargetServicer(engine, limits))])
+    server = await start_server("127.0.0.1", 0, [generate_service(TargetServicer(engine, limits, COMPILER))])
     channel = open_channel(server.address)
     try:
         yield ServedEngine(engine, forward, GenerateClient(channel), channel)

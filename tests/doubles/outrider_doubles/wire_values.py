@@ -25,6 +25,7 @@ from outrider_wire.generation import (
     GenerationDelta,
     GenerationRequest,
     RejectionSampleMethod,
+    RoundReport,
     SpeculationStatistics,
     TokenLogprobs,
 )
@@ -90,6 +91,10 @@ sampling = st.builds(
     bad_word_ids=some(tokens),
     min_tokens=u32,
     logprobs=st.none() | u32,
+    json_schema=st.none() | name,
+    regex=st.none() | name,
+    choices=some(name),
+    prompt_logprobs=st.none() | u32,
 )
 speculation = st.builds(SpeculationOptions, st.none() | u32, st.none() | st.text(min_size=1, max_size=20))
 requests = st.builds(
@@ -113,8 +118,18 @@ finished = st.builds(
     u64,
 )
 logprob = st.floats(width=32, allow_nan=False)
-token_logprobs = st.builds(TokenLogprobs, token, logprob, some(st.builds(Alternative, token, logprob)))
-deltas = st.builds(GenerationDelta, u32, tokens, name, st.none() | finished, some(token_logprobs))
+token_logprobs = st.builds(TokenLogprobs, token, logprob, some(st.builds(Alternative, token, logprob)), u32)
+rounds = st.builds(RoundReport, name, u32, u32, u64)
+deltas = st.builds(
+    GenerationDelta,
+    u32,
+    tokens,
+    name,
+    st.none() | finished,
+    some(token_logprobs),
+    st.none() | rounds,
+    some(token_logprobs),
+)
 
 links = st.builds(DraftLinkStatus, name, name, name, name, u32)
 draft_members = st.builds(DraftMember, name, name, u32, u32, name)

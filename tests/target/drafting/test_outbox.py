@@ -7,7 +7,7 @@ from outrider_doubles.strict_worker import StrictWorker
 from outrider_target.drafting.outbox import Outbox
 from outrider_target.drafting.session import DraftedRequest, DraftSession, Want
 from outrider_target.drafting.speculator import SessionSpec
-from outrider_wire.drafting import MAX_OPEN_TOKEN_IDS, Close, CloseOutcome
+from outrider_wire.drafting import MAX_OPEN_TOKEN_IDS, MAX_ROUND_ROWS, Close, CloseOutcome
 from outrider_wire.sampling import SamplingParams
 
 
@@ -131,3 +131,26 @@ def test_a_lost_connection_forgets_everything() -> None:
     outbox.mark(untold)
     outbox.clear()
     assert outbox.take(20) is None
+
+
+def test_more_rows_than_a_frame_may_hold_follow_in_the_next() -> None:
+    count = MAX_ROUND_ROWS + 3
+    outbox = outbox_with(*(session_of(number, 1) for number in range(1, count + 1)), max_frame_bytes=1 << 30)
+    first, second = outbox.take(20), outbox.take(20)
+    assert first is not None and second is not None and outbox.take(20) is None
+    assert [len(first.opens), len(second.opens)] == [MAX_ROUND_ROWS, 3]
+    assert {row.session for row in (*first.opens, *second.opens)} == set(range(1, count + 1))
+
+
+def test_closes_that_no_longer_fit_into_a_frame_follow_in_the_next() -> None:
+    told = [session_of(number, 1) for number in range(1, 6)]
+    outbox = outbox_with(*told, max_frame_bytes=1 << 30, max_pending_closes=5)
+    outbox.take(20)
+    for session in told:
+        outbox.close(session, CloseOutcome.FINISHED)
+    for number in range(6, 6 + MAX_ROUND_ROWS - 2):
+        outbox.mark(session_of(number, 1))
+    first, second = outbox.take(20), outbox.take(20)
+    assert first is not None and second is not None and outbox.take(20) is None
+    assert len(first.opens) + len(first.closes) == MAX_ROUND_ROWS
+    assert [row.session for row in (*first.closes, *second.closes)] == [1, 2, 3, 4, 5]

@@ -1,0 +1,1 @@
+"""Answers of a prescribed form: JSON schema, regular expression, choices."""
