@@ -62,7 +62,8 @@ def _target_options(config: ClusterConfig) -> dict[str, Any]:
         check_every_s=1.0,
         stop_within_s=config.gateway.drain_s + _STOP_MARGIN_S,
     )
-    return options | {"placement_group_bundles": [{"CPU": max(target.num_cpus, _SMALLEST_BUNDLE_CPUS)}]}
+    bundle = {"CPU": max(target.num_cpus, _SMALLEST_BUNDLE_CPUS)}
+    return options | {"placement_group_bundles": [bundle] * target.tensor_parallel_size}
 
 
 def _draft_options(pool: PoolSettings) -> dict[str, Any]:

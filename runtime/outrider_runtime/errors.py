@@ -6,6 +6,7 @@ OutriderError
 ├── Unauthenticated       no or a wrong credential                 401 / UNAUTHENTICATED
 ├── Overloaded            queues are full, retry later             429 / RESOURCE_EXHAUSTED
 ├── NotReady              nothing can serve this yet               503 / UNAVAILABLE
+│   └── RanksLost         a process that shares the model is gone
 ├── DeadlineExceeded      the caller's deadline passed             504 / DEADLINE_EXCEEDED
 ├── Mismatch              two sides disagree (both values named)   409 / FAILED_PRECONDITION
 ├── ModelRefused          a model folder that we do not load       (start-up)
@@ -82,6 +83,10 @@ class InvalidConfig(OutriderError):
 
 class EngineFailed(OutriderError):
     """The target engine cannot continue; its replica is to be replaced."""
+
+
+class RanksLost(NotReady):
+    """A process that holds a part of the model is gone or silent. Its target is replaced; others serve meanwhile."""
 
 
 class Words(str):

@@ -12,7 +12,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
-from outrider_runtime.errors import EngineFailed, InvalidRequest, OutriderError, Overloaded
+from outrider_runtime.errors import EngineFailed, InvalidRequest, NotReady, OutriderError, Overloaded, RanksLost
 from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
 from outrider_target.block_pool import BlockPool, root_key
 from outrider_target.cache_budget import blocks_in_budget
@@ -22,7 +22,7 @@ from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import Forward
 from outrider_target.logits_change import LogitsChange
 from outrider_target.output_text import Decoder, OutputText
-from outrider_target.prompt_logprobs import PromptLogprobs
+from outrider_target.prompt_logprobs import collector_of
 from outrider_target.round import Round
 from outrider_target.scheduler import Scheduler
 from outrider_target.sequence import Sequence
@@ -97,7 +97,7 @@ class Engine:
         self._live: dict[int, _Live] = {}
         self._deliveries: list[Delivery] = []
         self._last_key = 0
-        self._failure: EngineFailed | None = None
+        self._failure: OutriderError | None = None
 
     # any thread
 
@@ -114,6 +114,7 @@ class Engine:
             Overloaded: too many requests wait already.
             InvalidRequest: nothing is left to generate, or nothing to choose from.
             EngineFailed: the engine has stopped for good.
+            NotReady: it has lost a rank.
         """
         with self._lock:
             if self._failure is not None:
@@ -190,7 +191,7 @@ class Engine:
             root=root_key(self._facts.weight_version, request.tenant),
             statistics=SequenceStatistics(self._clock.now_s(), sequence_depth(request, self.depth), self._rule.method),
             constraint=constraint,
-            prompt_logprobs=_prompt_logprobs(request),
+            prompt_logprobs=collector_of(request),
         )
         sequence.change.add(request.committed_token_ids)
         sequence.text.push(request.committed_token_ids[: sampling.min_tokens], is_muted=True)
@@ -215,8 +216,12 @@ class Engine:
         return worked
 
     def fail(self, cause: BaseException) -> None:
-        """End every request with an error; nothing is accepted afterwards."""
-        failure = EngineFailed(f"the engine stopped: {type(cause).__name__}")
+        """End every request with an error; nothing is accepted afterwards.
+
+        Requests move to another target when a rank was lost, but not otherwise: one of them may be the cause.
+        """
+        kind = NotReady if isinstance(cause, RanksLost) else EngineFailed
+        failure = kind(f"the engine stopped: {type(cause).__name__}")
         with self._lock:
             self._failure = failure
             arrivals, self._arrivals = self._arrivals, []
@@ -290,14 +295,6 @@ class Engine:
 class _Live:
     sequence: Sequence
     sink: Sink
-
-
-def _prompt_logprobs(request: GenerationRequest) -> PromptLogprobs | None:
-    """Collects what the request asks for; nothing where another replica has delivered it with the first ids."""
-    top = request.sampling.prompt_logprobs
-    if top is None or request.committed_token_ids:
-        return None
-    return PromptLogprobs(request.prompt_token_ids or (), top)
 
 
 def sequence_depth(request: GenerationRequest, depth: int) -> int:

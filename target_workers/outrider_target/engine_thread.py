@@ -19,10 +19,12 @@ class EngineThread:
 
     Args:
         build: makes the engine; runs on the new thread.
+        while_idle: called there about once a second while there is nothing to do; what it raises stops the engine.
     """
 
-    def __init__(self, build: Callable[[], Engine]) -> None:
+    def __init__(self, build: Callable[[], Engine], while_idle: Callable[[], None] = lambda: None) -> None:
         self._build = build
+        self._while_idle = while_idle
         self._engine: Engine | None = None
         self._failure: BaseException | None = None
         self._built = threading.Event()
@@ -72,4 +74,5 @@ class EngineThread:
     def _loop(self, engine: Engine) -> None:
         while not self._stopping.is_set():
             if not engine.step():
+                self._while_idle()
                 engine.wait_for_work(_IDLE_CHECK_S)

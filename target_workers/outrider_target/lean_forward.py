@@ -20,6 +20,7 @@ from outrider_target.forward import CacheShape, RaggedBatch
 from outrider_target.lean_buffers import LeanBuffers, LeanSizes, LeanStep
 from outrider_target.lean_weights import LeanLayer, LeanPaddings, LeanWeights
 from outrider_target.paged_cache import PagedCache, StepTables, cache_shape, step_tables
+from outrider_target.parallel.ranks import ONE_RANK, Ranks, joined_columns, ordered_sum
 
 
 class LeanForward:
@@ -30,6 +31,7 @@ class LeanForward:
         paddings: which make its linears exact.
         surveyed: how each layer attends.
         rotary: reaches to the longest sequence.
+        ranks: that hold the other parts of `weights`, if there are any.
     """
 
     def __init__(
@@ -38,24 +40,26 @@ class LeanForward:
         paddings: LeanPaddings,
         surveyed: tuple[SurveyedLayer, ...],
         rotary: RotaryTables,
+        ranks: Ranks = ONE_RANK,
     ) -> None:
         self._weights = weights
         self._paddings = paddings
         self._surveyed = surveyed
         self._rotary = rotary
+        self._ranks = ranks
         self._shape = cache_shape(surveyed)
         self._cache: PagedCache | None = None
         self._buffers = LeanBuffers(_sizes(weights, surveyed[0]), paddings, weights.embedding.dtype)
 
     @property
-    def paddings(self) -> LeanPaddings:
-        """Row paddings of the linears."""
+    def row_padding(self) -> LeanPaddings:
+        """What makes each kind of linear exact."""
         return self._paddings
 
     @property
     def vocab_size(self) -> int:
         """V."""
-        return self._weights.head.num_outputs
+        return self._weights.vocab_size
 
     @property
     def cache_shape(self) -> CacheShape:
@@ -88,7 +92,9 @@ class LeanForward:
                 delta = self._transform(layer, step)
                 norm = self._weights.final_norm if index == last else self._weights.layers[index + 1].input_norm
                 add_rms_norm(step.hidden, delta, norm.weight, norm.epsilon, step.normed)
-            return self._weights.head.multiply(step.head_input)[: step.num_tokens].float()
+            part = self._weights.head.multiply(step.head_input)[: step.num_tokens]
+            parts = self._ranks.gather_first(part)
+            return (part if parts is None else joined_columns(parts, self.vocab_size)).float()
 
     def _embed(self, batch: RaggedBatch, step: LeanStep) -> None:
         ids = torch.from_numpy(batch.token_ids)
@@ -127,11 +133,14 @@ class LeanForward:
 
     def _transform(self, layer: LeanLayer, step: LeanStep) -> Numbers:
         """From attended heads to what the layer adds to the residual stream in the end, [T, E]."""
-        delta = numbers_of(layer.output.multiply(step.output_input))[: step.num_tokens]
+        delta = self._summed(layer.output.multiply(step.output_input), step.num_tokens)
         norm = layer.mlp_norm
         add_rms_norm(step.hidden, delta, norm.weight, norm.epsilon, step.normed)
         silu_and_multiply(numbers_of(layer.gate_up.multiply(step.gate_up_input))[: step.num_tokens], step.gated)
-        return numbers_of(layer.down.multiply(step.down_input))[: step.num_tokens]
+        return self._summed(layer.down.multiply(step.down_input), step.num_tokens)
+
+    def _summed(self, part: torch.Tensor, num_tokens: int) -> Numbers:
+        return numbers_of(ordered_sum(self._ranks, part[:num_tokens]))
 
 
 def rotary_tables(cosines: torch.Tensor, sines: torch.Tensor, head_dim: int) -> RotaryTables | None:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
 from outrider_kernels.exact_linear import RowPadding, find_row_padding
@@ -83,16 +82,20 @@ class LeanWeights:
     layers: tuple[LeanLayer, ...]
     final_norm: LeanNorm
     head: LeanLinear
+    vocab_size: int
+    """V; the head of one of several ranks has fewer outputs."""
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> LeanWeights:
         """Take the weights out of a model of Llama's structure, which cannot run any more then."""
         decoder: Any = model.get_decoder()
+        head: Any = model.get_output_embeddings()
         return cls(
             embedding=model.get_input_embeddings().weight.detach(),
             layers=tuple(_lean_layer(layer) for layer in decoder.layers),
             final_norm=LeanNorm.of(decoder.norm),
-            head=_packed(*_parameters(model.get_output_embeddings())),
+            head=_packed(*_parameters(head)),
+            vocab_size=head.out_features,
         )
 
     def paddings(self) -> LeanPaddings | None:
@@ -123,7 +126,7 @@ def _lean_layer(layer: Any) -> LeanLayer:
     )
 
 
-def _fused(linears: Sequence[nn.Linear]) -> LeanLinear:
+def _fused(linears: Sequence[Any]) -> LeanLinear:
     """One linear for several with the same input, which are left without weights."""
     taken = [_parameters(linear) for linear in linears]
     biases = [parameters.bias for parameters in taken if parameters.bias is not None]

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from outrider_target.token_logprobs import token_logprobs
-from outrider_wire.generation import TokenLogprobs
+from outrider_wire.generation import GenerationRequest, TokenLogprobs
 
 
 class PromptLogprobs:
@@ -48,3 +48,11 @@ class PromptLogprobs:
         entries = () if self._is_taken else tuple(self._entries)
         self._is_taken = True
         return entries
+
+
+def collector_of(request: GenerationRequest) -> PromptLogprobs | None:
+    """Collects what a request asks for; nothing where another replica has delivered it with the first ids."""
+    top = request.sampling.prompt_logprobs
+    if top is None or request.committed_token_ids:
+        return None
+    return PromptLogprobs(request.prompt_token_ids or (), top)

@@ -9,10 +9,9 @@ import asyncio
 import os
 import secrets
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import numba
-import torch
 from prometheus_client import CollectorRegistry, generate_latest
 
 from outrider_kernels.warming import warm_up
@@ -31,6 +30,11 @@ from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.engine_thread import EngineThread
 from outrider_target.forward import Forward
 from outrider_target.forward_choice import choose_forward
+from outrider_target.parallel.alike import check_alike
+from outrider_target.parallel.rank_process import rank_facts, use_threads
+from outrider_target.parallel.ranks import ONE_RANK, Ranks
+from outrider_target.parallel.socket_ranks import SocketRanks
+from outrider_target.parallel.stepping import LeadingForward
 from outrider_target.probe import ProbeResult, probe_exactness
 from outrider_target.rule_kernels import warm_up_rule
 from outrider_target.servicer import TargetServicer, deliver_on
@@ -69,12 +73,20 @@ class TargetReplica:
         spec: what to serve and how.
         host: address to listen on and to announce.
         node: name of the machine, for status.
+        meet: meets the other ranks, for which it may wait; None when this process has the whole model.
     """
 
-    def __init__(self, spec: TargetSpec, host: str = "127.0.0.1", node: str = "") -> None:
+    def __init__(
+        self,
+        spec: TargetSpec,
+        host: str = "127.0.0.1",
+        node: str = "",
+        meet: Callable[[], SocketRanks] | None = None,
+    ) -> None:
         self._spec = spec
         self._host = host
         self._node = node
+        self._meet = meet
         self._incarnation = f"target-{secrets.token_hex(8)}"
         self._registry = CollectorRegistry()
         self._state = MemberState.STARTING
@@ -92,7 +104,7 @@ class TargetReplica:
         """
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         loop = asyncio.get_running_loop()
-        self._thread = EngineThread(lambda: self._build(loop))
+        self._thread = EngineThread(lambda: self._build(loop), self._check_ranks)
         self._engine = await asyncio.to_thread(self._thread.start)
         assert self._loaded is not None
         service = generate_service(TargetServicer(self._engine, self._limits(self._loaded), self._loaded.compiler))
@@ -103,11 +115,13 @@ class TargetReplica:
     def _build(self, loop: asyncio.AbstractEventLoop) -> Engine:
         """Runs on the engine's thread: thread counts of torch and numba belong to the thread that sets them."""
         spec = self._spec
-        torch.set_num_threads(spec.target.num_threads)
-        numba.set_num_threads(min(spec.target.num_threads, numba.config.NUMBA_NUM_THREADS))
+        use_threads(spec.target.num_threads)
         warm_up()  # compiled here, not while the first request waits
         warm_up_rule(spec.rule)
-        self._loaded = _load(spec, self._incarnation, self._registry)
+        ranks = None if self._meet is None else self._meet()
+        self._loaded = _load(spec, self._incarnation, self._registry, ranks or ONE_RANK)
+        if ranks is not None:
+            ranks.set_timeout(spec.target.rank_timeout_s)
         return Engine(
             spec.target,
             self._loaded.forward,
@@ -135,9 +149,21 @@ class TargetReplica:
             await self._server.stop(grace_s)
         if self._thread is not None:
             await asyncio.to_thread(self._thread.stop)
+            await asyncio.to_thread(self._dismiss_ranks)
         if self._loaded is not None:
             await asyncio.to_thread(self._loaded.speculator.stop)
             self._loaded.compiler.stop()
+
+    def _check_ranks(self) -> None:
+        leader = None if self._loaded is None else self._loaded.leader
+        if leader is not None:
+            leader.check_ranks()
+
+    def _dismiss_ranks(self) -> None:
+        """Of an engine that has failed nobody knows what its ranks are doing: they end with this process."""
+        loaded = self._loaded
+        if loaded is not None and loaded.leader is not None and self._thread is not None and not self._thread.failure:
+            loaded.leader.dismiss()
 
     def update_members(self, snapshot: Snapshot) -> None:
         """Connect to the draft workers of a snapshot."""
@@ -197,12 +223,14 @@ class _Loaded:
     probe: ProbeResult
     speculator: Speculator
     compiler: Compiler
+    leader: LeadingForward | None
 
 
-def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _Loaded:
+def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry, ranks: Ranks) -> _Loaded:
     folder = resolve_source(spec.model.source, spec.model.revision, spec.model.cache_dir)
     tokenizer = Tokenizer.from_folder(folder)
-    chosen = choose_forward(folder, spec.model.dtype, spec.target.max_model_len)
+    check_alike(ranks, rank_facts(spec.model, spec.target, folder))
+    chosen = choose_forward(folder, spec.model.dtype, spec.target.max_model_len, ranks)
     forward = chosen.forward
     if tokenizer.vocab_size > forward.vocab_size:
         raise ModelRefused(
@@ -213,13 +241,15 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry) -> _L
     )
     speculator = _speculator(spec, VerifierIdentity(incarnation, tokenizer.fingerprint, forward.vocab_size), registry)
     probe = probe_exactness(forward)
+    shared = f", {ranks.size} ranks" if ranks.size > 1 else ""
     return _Loaded(
         tokenizer,
         forward,
         facts,
-        ProbeResult(probe.exact, f"{chosen.description}: {probe.reason}"),
+        ProbeResult(probe.exact, f"{chosen.description}{shared}: {probe.reason}"),
         speculator,
         Compiler(spelling_of(tokenizer, forward.vocab_size)),
+        chosen.leader,
     )
 
 

@@ -21,7 +21,6 @@ from outrider_target.sequence import Sequence
 from outrider_target.sequence_drafting import SequenceDrafting
 from outrider_target.step_timer import StepTimer
 from outrider_target.structure.masking import Masking
-from outrider_target.structure.proposals import within_forms
 from outrider_target.verification import Verified, note_prompts, verify_step
 
 
@@ -99,7 +98,7 @@ class Round:
         self._drafting.open(rows, depth)
         collected = self._drafting.collect(rows, self._timer.expect_s(sum(row.chunk + row.depth for row in rows)))
         self._metrics.observe_wait(collected.waited_s)
-        return within_forms(rows, collected.proposals)
+        return collected.proposals
 
     def _commit(self, step: Step, verified: Verified) -> tuple[Commitment, ...]:
         """Append what is kept of every emission, count computed ids, and share blocks that became full."""

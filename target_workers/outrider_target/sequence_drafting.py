@@ -17,6 +17,7 @@ from outrider_target.drafting.speculator import (
 )
 from outrider_target.scheduler import Row
 from outrider_target.sequence import Sequence
+from outrider_target.structure.proposals import within_forms
 from outrider_wire.drafting import CloseOutcome
 from outrider_wire.seeds import draft_seed
 
@@ -40,11 +41,15 @@ class SequenceDrafting:
                 self._speculator.open(_session_spec(sequence, depth, self._rule))
 
     def collect(self, rows: SequenceOf[Row], step_time_s: float) -> Collected:
-        """The best usable proposal of every row that has a depth; waits only as long as that pays."""
+        """The best usable proposal of every row that has a depth; waits only as long as that pays.
+
+        What a prescribed form does not let come is cut off, so that a proposal without anything else counts as none.
+        """
         asks = [Ask(row.sequence.key, row.sequence.length, row.depth) for row in rows if row.depth]
         if not asks:
             return Collected()
         collected = self._speculator.collect(asks, step_time_s)
+        collected = replace(collected, proposals=within_forms(rows, collected.proposals))
         for row in rows:
             if row.depth:
                 met = row.sequence.key in collected.proposals

@@ -32,8 +32,10 @@ class ModelSettings(Settings):
 class TargetSettings(Settings):
     """One target replica and the bounds it keeps."""
 
-    tensor_parallel_size: Literal[1] = 1
-    """Ranks of one replica. Only 1 so far."""
+    tensor_parallel_size: int = Field(default=1, ge=1, le=64)
+    """Processes that share the model in one replica. Must divide the numbers of attention and key-value heads."""
+    rank_timeout_s: float = Field(default=20.0, ge=1, le=600)
+    """Longest wait for another rank within a step; then the replica is replaced as a whole."""
     replicas: int = Field(default=1, ge=1, le=64)
     """Independent target replicas."""
     max_num_seqs: int = Field(default=32, ge=1, le=1024)
@@ -45,10 +47,10 @@ class TargetSettings(Settings):
     max_waiting: int = Field(default=256, ge=0)
     """Requests that may wait for room; more are refused."""
     kv_cache_memory_bytes: ByteSize = Field(default=1 << 30, ge=1 << 16)
-    """Memory for keys and values, in bytes or as text such as 1GiB."""
+    """Memory for keys and values in each rank, in bytes or as text such as 1GiB."""
     enable_prefix_caching: bool = True
     """Reuse keys and values of prompts that start alike."""
     num_threads: int = Field(default=2, ge=1, le=256)
-    """Threads of the forward pass. Part of the conditions for equal output."""
+    """Threads of the forward pass in each rank. Part of the conditions for equal output."""
     num_cpus: float = Field(default=0.0, ge=0)
-    """CPUs that the replica reserves in Ray; 0 schedules it anywhere."""
+    """CPUs that each rank reserves in Ray; 0 schedules it anywhere."""

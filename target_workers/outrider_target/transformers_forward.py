@@ -44,7 +44,10 @@ def prepare_forward(model: PreTrainedModel, max_model_len: int) -> TransformersF
     Raises:
         ModelRefused: a model that cannot be served, with the reason.
     """
-    return forward_of(survey_model(model, max_model_len))
+    surveyed = survey_model(model, max_model_len)
+    forward = forward_of(surveyed)
+    check_agreement(forward, surveyed.own)
+    return forward
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +76,8 @@ def survey_model(model: PreTrainedModel, max_model_len: int) -> SurveyedModel:
 
 
 def forward_of(surveyed: SurveyedModel) -> TransformersForward:
-    """A forward pass over transformers' definition of a model, which belongs to it from then on.
-
-    Raises:
-        ModelRefused: its logits are not the model's own.
-    """
-    forward = TransformersForward(surveyed.model, surveyed.layers, make_linears_exact(surveyed.model))
-    check_agreement(forward, surveyed.own)
-    return forward
+    """A forward pass over transformers' definition of a model, which belongs to it from then on."""
+    return TransformersForward(surveyed.model, surveyed.layers, make_linears_exact(surveyed.model))
 
 
 class TransformersForward:
@@ -98,7 +95,7 @@ class TransformersForward:
         self._padding = padding
         self._store = CacheStore()
         self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
-        self._vocab_size = int(model.get_output_embeddings().weight.shape[0])
+        self._vocab_size = int(model.get_output_embeddings().out_features)
         for index, layer in enumerate(layers):
             set_layer(layer.module, PagedAttention(self._store, index, layer))
 

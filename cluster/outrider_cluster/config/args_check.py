@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from outrider_cluster.config.finding import Finding, KeyPath, show, unknown_key
@@ -13,6 +14,7 @@ from outrider_cluster.config.settings_check import check_settings
 from outrider_cluster.config.speculation import Speculation, SpeculativeConfig, read_speculation
 from outrider_cluster.controller.settings import ControllerSettings
 from outrider_cluster.gateway.settings import GatewaySettings
+from outrider_runtime.models.head_counts import DEMO_HEADS, head_counts_in
 from outrider_runtime.settings import Settings
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.settings import ModelSettings, TargetSettings
@@ -114,6 +116,9 @@ def _judge_whole(data: Mapping[str, Any], faulty: Set[str | int]) -> Iterator[Fi
         yield from _judge_model(ModelSettings.model_validate(data.get("model", {})))
     if "target" not in faulty:
         yield from _judge_target(TargetSettings.model_validate(data.get("target", {})))
+    if not faulty & {"model", "target"}:
+        model = ModelSettings.model_validate(data.get("model", {}))
+        yield from _judge_heads(model, TargetSettings.model_validate(data.get("target", {})))
 
 
 def _judge_depth(data: Mapping[str, Any]) -> Iterator[Finding]:
@@ -140,6 +145,16 @@ def _judge_rule(speculation: SpeculativeConfig, pools: Sequence[object]) -> Iter
         yield Finding(path, problem, show(path, method), "coupled or strict, or one pool")
     if method == "synthetic" and not pools:
         yield Finding(path, "pretends to accept proposals, but there is no draft pool", show(path, method))
+
+
+def _judge_heads(model: ModelSettings, target: TargetSettings) -> Iterator[Finding]:
+    """Heads that do not divide among the ranks, of a model that can be seen from here; others are judged at start."""
+    heads = DEMO_HEADS if model.source == "demo" else head_counts_in(Path(model.source))
+    refusal = None if heads is None else heads.refusal(target.tensor_parallel_size)
+    if heads is not None and refusal is not None:
+        sizes = ", ".join(map(str, heads.sizes))
+        path = ("target", "tensor_parallel_size")
+        yield Finding(path, f"does not fit the model: {refusal}", str(target.tensor_parallel_size), sizes)
 
 
 def _judge_model(model: ModelSettings) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from ray.serve.handle import DeploymentHandle
 from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.heartbeat import PERIOD_S
 from outrider_cluster.replicas.place import heartbeat, listen_address, node_name, show_logs
+from outrider_cluster.replicas.rank_gang import RankGang
 from outrider_wire.registry import Snapshot
 
 if TYPE_CHECKING:
@@ -33,14 +34,20 @@ class TargetHost:
         show_logs()
         self._grace_s = config.gateway.drain_s
         self._listed = asyncio.Event()
-        self._target = _make(config)
+        self._gang = RankGang(config) if config.target.tensor_parallel_size > 1 else None
+        self._target = _make(config, self._gang)
         self._heartbeat = heartbeat(self._target.member, self._target.metrics_text, controller, self._update)
         self._heartbeat.start()  # before the model is loaded, so that the status shows a target that starts
-        await self._target.start()
+        if self._gang is None:
+            await self._target.start()
+        else:
+            await self._gang.alongside(self._target.start())
         await self._announced()
 
     async def check_health(self) -> None:
-        """Raise what stopped the engine, if anything did; Serve then replaces the replica."""
+        """Raise what stopped the engine or a rank, if anything did; Serve then replaces the replica with its ranks."""
+        if self._gang is not None:
+            self._gang.check()
         self._target.check_health()
         self._heartbeat.check()
 
@@ -66,7 +73,7 @@ class TargetHost:
             await asyncio.sleep(PERIOD_S)  # gateways hear of it with their next heartbeat
 
 
-def _make(config: ClusterConfig) -> TargetReplica:
+def _make(config: ClusterConfig, gang: RankGang | None) -> TargetReplica:
     """Imports torch: here, and not where the application is built."""
     from outrider_target.replica import TargetReplica, TargetSpec
 
@@ -78,4 +85,5 @@ def _make(config: ClusterConfig) -> TargetReplica:
         pools=config.pool_names,
         rule=config.acceptance_rule,
     )
-    return TargetReplica(spec, host=listen_address(config.network), node=node_name())
+    meet = None if gang is None else gang.meet
+    return TargetReplica(spec, host=listen_address(config.network), node=node_name(), meet=meet)

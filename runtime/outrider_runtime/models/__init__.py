@@ -1,1 +1,1 @@
-"""Model folders: where they come from, whether we load them, and loading. Only `loading` imports torch."""
+"""Model folders: where they come from, whether we load them, and loading. Only loading and shards need torch."""

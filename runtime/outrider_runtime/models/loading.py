@@ -22,8 +22,7 @@ def load_causal_lm(folder: Path, dtype: ModelDtype) -> PreTrainedModel:
         ModelRefused: the folder fails `check_model_folder`, its architecture is no causal language model that
             transformers knows, or its weights do not fit its configuration.
     """
-    check_model_folder(folder)
-    config = _read_config(folder)
+    config = read_config(folder)
     model, report = _load(folder, config, getattr(torch, dtype))
     for kind in ("missing_keys", "mismatched_keys"):
         if report[kind]:
@@ -32,7 +31,13 @@ def load_causal_lm(folder: Path, dtype: ModelDtype) -> PreTrainedModel:
     return model.eval().requires_grad_(False)
 
 
-def _read_config(folder: Path) -> Any:
+def read_config(folder: Path) -> Any:
+    """Transformers' configuration of a causal language model.
+
+    Raises:
+        ModelRefused: the folder fails `check_model_folder`, or holds another kind of model.
+    """
+    check_model_folder(folder)
     try:
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (ValueError, KeyError, OSError, TypeError) as error:

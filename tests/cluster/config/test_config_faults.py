@@ -5,7 +5,9 @@ A row's first line changes a good file; the others are what the finding must hol
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,7 +92,14 @@ OUR_KEYS = [
     fault(f"{A0}.args.target.max_num_seqs", 0, f"{ARGS}.target.max_num_seqs", "got 0", "at least 1"),
     fault(f"{A0}.args.target.max_num_seqs", "many", f"{ARGS}.target.max_num_seqs", '"many"', "an integer"),
     fault(f"{A0}.args.target.max_num_seqs", True, f"{ARGS}.target.max_num_seqs", "must be a number"),
-    fault(f"{A0}.args.target.tensor_parallel_size", 2, f"{ARGS}.target.tensor_parallel_size", "got 2", "allowed: 1"),
+    fault(
+        f"{A0}.args.target.tensor_parallel_size",
+        2,
+        f"{ARGS}.target.tensor_parallel_size",
+        "_heads = 9",
+        "allowed: 1, 3",
+    ),
+    fault(f"{A0}.args.target.tensor_parallel_size", 0, f"{ARGS}.target.tensor_parallel_size", "got 0", "at least 1"),
     fault(f"{A0}.args.target.kv_cache_memory_bytes", "1 GiBB", f"{ARGS}.target.kv_cache_memory_bytes", "512MiB"),
     fault(f"{A0}.args.target.num_cpus", float("nan"), f"{ARGS}.target.num_cpus", "NaN", "at least 0"),
     fault(f"{A0}.args.target.max_num_batched_tokens", 16, f"{ARGS}.target.max_num_batched_tokens", "max_num_seqs, 32"),
@@ -252,3 +261,33 @@ def test_an_application_of_somebody_else_is_left_alone() -> None:
     data = good()
     data["applications"].append({"name": "x", "route_prefix": "/x", "import_path": "my.app:build", "args": {"any": 1}})
     assert findings(data) == {}
+
+
+@pytest.mark.parametrize(("heads", "size"), [((9, 3), 3), ((8, 2), 2), ((32, 8), 8)])
+def test_ranks_among_which_the_heads_of_a_folder_divide_are_taken(
+    heads: tuple[int, int], size: int, tmp_path: Path
+) -> None:
+    assert findings(with_heads(tmp_path, *heads, size)) == {}
+
+
+def test_ranks_among_which_the_heads_of_a_folder_do_not_divide_are_refused_with_the_numbers(tmp_path: Path) -> None:
+    (text,) = findings(with_heads(tmp_path, 32, 8, 3)).values()
+    assert "num_attention_heads = 32 and num_key_value_heads = 8" in text
+    assert "allowed: 1, 2, 4, 8" in text
+
+
+def test_heads_that_cannot_be_seen_from_here_are_left_to_the_target() -> None:
+    data = good()
+    data["applications"][0]["args"]["model"]["source"] = "some/model"
+    data["applications"][0]["args"]["target"]["tensor_parallel_size"] = 7
+    assert findings(data) == {}
+
+
+def with_heads(folder: Path, heads: int, key_value_heads: int, size: int) -> dict[str, Any]:
+    """A good file for a model folder with so many heads, and so many ranks."""
+    config = {"num_attention_heads": heads, "num_key_value_heads": key_value_heads}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    data = good()
+    data["applications"][0]["args"]["model"]["source"] = str(folder)
+    data["applications"][0]["args"]["target"]["tensor_parallel_size"] = size
+    return data

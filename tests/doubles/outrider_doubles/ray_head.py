@@ -71,6 +71,12 @@ class RayHead:
         self._process.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
 
+    @property
+    def pid(self) -> int:
+        """Everything that runs here descends from this process."""
+        assert self._process is not None
+        return self._process.pid
+
     def serve_deploy(self, file: Path) -> None:
         """`ray serve deploy FILE`."""
         command = [str(_BIN / "ray"), "serve", "deploy", str(file), "--address", self.url]

@@ -36,12 +36,13 @@ class ServedCluster:
     """Serve's own HTTP proxy."""
 
     @classmethod
-    def write(cls, folder: Path, model: Path, draft_workers: int) -> ServedCluster:
-        """Write the file into `folder`, for the checkpoint in `model`."""
+    def write(cls, folder: Path, model: Path, draft_workers: int, **target: Any) -> ServedCluster:
+        """Write the file into `folder`, for the checkpoint in `model`; `target` adds to the target's settings."""
         http, grpc, serve = free_ports(3)
+        bounds = {"max_num_seqs": 8, "max_model_len": 384, "kv_cache_memory_bytes": "8MiB", "num_threads": 1}
         args = {
             "model": {"source": str(model), "served_name": "tiny", "dtype": "float32"},
-            "target": {"max_num_seqs": 8, "max_model_len": 384, "kv_cache_memory_bytes": "8MiB", "num_threads": 1},
+            "target": bounds | target,
             "draft_pools": [
                 {"name": "ngram", "method": "ngram", "replicas": draft_workers, "prompt_lookup_min": 1},
             ],
