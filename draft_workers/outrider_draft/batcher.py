@@ -243,4 +243,4 @@ class Batcher:
 
 def _chain(wish: Wish, proposed: ProposedTokens) -> Chain:
     base_length = len(wish.request.context.token_ids)
-    return Chain(wish.session, wish.epoch, base_length, proposed.token_ids, proposed.confidences)
+    return Chain(wish.session, wish.epoch, base_length, proposed.token_ids, proposed.confidences, proposed.draft_laws)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from outrider_draft.changes import Ending
 from outrider_draft.metrics import DraftMetrics
 from outrider_draft.proposer import Context, ProposalRequest, ProposedTokens, Proposer, SessionFacts
+from outrider_wire.draft_law import DraftLaw
 
 _logger = logging.getLogger(__name__)
 _NOTHING = ProposedTokens()
@@ -114,7 +115,16 @@ class GuardedProposer:
             raise MalformedAnswer(f"an id outside [0, {self._vocab_size})")
         if confidences and (len(confidences) != len(ids) or not all(0 <= value <= 1 for value in confidences)):
             raise MalformedAnswer("confidences must be in [0, 1], one per id")
-        return ProposedTokens(ids, confidences)
+        return ProposedTokens(ids, confidences, self._checked_laws(ids, answer) if request.wants_draft_laws else ())
+
+    def _checked_laws(self, ids: tuple[int, ...], answer: ProposedTokens) -> tuple[DraftLaw, ...]:
+        laws = tuple(answer.draft_laws)
+        if laws and len(laws) != len(ids):
+            raise MalformedAnswer(f"{len(laws)} laws for {len(ids)} ids")
+        for token, law in zip(ids, laws, strict=False):
+            if not law.admits(token, self._vocab_size):
+                raise MalformedAnswer("an id that its law does not list, or a law that is none")
+        return laws
 
     def note(self, error: BaseException) -> None:
         """Count a failure, and log the first of its kind."""

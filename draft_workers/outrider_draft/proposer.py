@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from outrider_wire.draft_law import DraftLaw
 from outrider_wire.drafting import CloseOutcome
 
 IdArray = NDArray[np.int32]
@@ -30,6 +31,8 @@ class SessionFacts:
     top_k: int
     top_p: float
     tenant: str
+    shares_noise: bool = False
+    """Whether `seed` is that of the target's own noise. Otherwise it is for this proposer alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class ProposalRequest:
 
     context: Context
     depth: int
+    wants_draft_laws: bool = False
+    """Whether ids that are drawn by chance must come with the law that they were drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,9 @@ class ProposedTokens:
     token_ids: tuple[int, ...] = ()
     confidences: tuple[float, ...] = ()
     """Empty, or for each id an estimate in [0, 1] that depends only on what came before that id."""
+    draft_laws: tuple[DraftLaw, ...] = ()
+    """Empty if no id was drawn by chance. Otherwise, for each id, the law that it was drawn from, by randomness that
+    nothing else sees; one without ids for an id that was certain. Ignored where the request does not want them."""
 
 
 class Proposer(Protocol):

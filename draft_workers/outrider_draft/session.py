@@ -37,13 +37,17 @@ class Session:
         epoch: present epoch.
         facts: what the proposer knows of it.
         lease_s: seconds without traffic after which it is freed.
+        wants_draft_laws: whether its proposals must come with the laws that they were drawn from.
     """
 
-    def __init__(self, key: SessionKey, epoch: int, facts: SessionFacts, lease_s: float) -> None:
+    def __init__(
+        self, key: SessionKey, epoch: int, facts: SessionFacts, lease_s: float, wants_draft_laws: bool = False
+    ) -> None:
         self.key = key
         self.epoch = epoch
         self.facts = facts
         self.lease_s = lease_s
+        self.wants_draft_laws = wants_draft_laws
         self.heard_s = 0.0
         """When something was last heard of it, in seconds of the worker's clock."""
         self.held_bytes = 0

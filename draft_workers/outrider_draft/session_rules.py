@@ -98,7 +98,8 @@ class SessionRules:
         else:
             if known is not None:
                 self._free(known, CloseOutcome.ABORTED, changes)
-            session = Session(key, opening.epoch, _facts(next(self._handles), opening), lessee.lease_s)
+            facts = _facts(next(self._handles), opening)
+            session = Session(key, opening.epoch, facts, lessee.lease_s, opening.wants_draft_laws)
             if not self._store.add(session):
                 changes.refusals.append(Refusal(opening.session, opening.epoch))
                 return
@@ -160,7 +161,7 @@ class SessionRules:
             changes.chains.append(Chain(commit.session, commit.epoch, length, ()))
             return
         expires_s = self._clock.now_s() + commit.deadline_ms / 1e3 if commit.deadline_ms > 0 else None
-        request = ProposalRequest(session.context(), depth)
+        request = ProposalRequest(session.context(), depth, session.wants_draft_laws)
         changes.wishes.append(Wish(commit.session, commit.epoch, request, expires_s))
 
     def _allowed_depth(self, session: Session, wanted: int) -> int:
@@ -206,4 +207,5 @@ def _facts(handle: int, opening: Open) -> SessionFacts:
         top_k=opening.top_k,
         top_p=opening.top_p,
         tenant=opening.tenant,
+        shares_noise=opening.shares_noise,
     )

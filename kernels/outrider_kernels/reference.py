@@ -38,7 +38,7 @@ def sample_reference(
     if temperature < GREEDY_BELOW:
         return _lowest_index_of_largest(logits)
     inverse = 1.0 / temperature
-    kept = _kept(logits, inverse, top_k, top_p, min_p)
+    kept = kept_ids(logits, inverse, top_k, top_p, min_p)
     noise = gumbel_torch(hash_ids_torch(row_key(seed, position), kept))
     return int(kept[_lowest_index_of_largest(logits[kept] * inverse + noise)])
 
@@ -47,7 +47,7 @@ def _lowest_index_of_largest(scores: torch.Tensor) -> int:
     return int((scores == scores.max()).nonzero()[0])
 
 
-def _kept(logits: torch.Tensor, inverse_temperature: float, top_k: int, top_p: float, min_p: float) -> torch.Tensor:
+def kept_ids(logits: torch.Tensor, inverse_temperature: float, top_k: int, top_p: float, min_p: float) -> torch.Tensor:
     """Ids that min-p, then top-k, then top-p keep; ascending, int64."""
     order = torch.sort(logits, descending=True, stable=True).indices
     exponents = (logits[order] - logits.max()) * inverse_temperature
@@ -70,7 +70,7 @@ def verify_reference(
     check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     accepted_counts = np.zeros(len(rows.first_position), np.int32)
     emitted = np.full(logits.shape[0], PADDING_ID, np.int32)
-    _refuse_bad(logits, rows)
+    refuse_bad(logits, rows)
     for row in range(len(accepted_counts)):
         start, depth = int(rows.logit_starts[row]), int(rows.logit_starts[row + 1] - rows.logit_starts[row]) - 1
         for step in range(depth + 1):
@@ -95,7 +95,8 @@ def verify_reference(
     return VerifyResult(accepted_counts, emitted)
 
 
-def _refuse_bad(logits: torch.Tensor, rows: VerifyRows) -> None:
+def refuse_bad(logits: torch.Tensor, rows: VerifyRows) -> None:
+    """Raise ValueError at the first row with logits out of which no token can be chosen."""
     wrong = torch.isnan(logits).any(1) | ~logits.amax(1).isfinite() if len(logits) else torch.zeros(0)
     for row in range(len(rows.first_position)):
         if wrong[rows.logit_starts[row] : rows.logit_starts[row + 1]].any():

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from outrider_kernels.arguments import GREEDY_BELOW
 from outrider_kernels.block_maxima_numba import BLOCK_IDS
 from outrider_kernels.compiling import compiled
+from outrider_kernels.contracts import SamplingRows
 from outrider_kernels.mass import COEFFICIENTS, LN_2, LOG2_E, LOWEST_EXPONENT, MASS_ONE
 
 Floats = npt.NDArray[np.float32]
@@ -46,6 +48,18 @@ class Filters(NamedTuple):
     top_p: float
     log_min_p: float
     inverse_temperature: float
+
+
+@compiled()
+def filters_of(sampling: SamplingRows, row: int) -> Filters:
+    """Filters of one row. Greedy rows have an infinite `inverse_temperature`."""
+    temperature, min_p = sampling.temperature[row], sampling.min_p[row]
+    return Filters(
+        sampling.top_k[row],
+        sampling.top_p[row],
+        math.log(min_p) if min_p > 0.0 else -np.inf,
+        1.0 / temperature if temperature >= GREEDY_BELOW else np.inf,
+    )
 
 
 @compiled()
@@ -83,7 +97,7 @@ def keep(logits: Floats, maxima: Floats, filters: Filters, kept: Kept) -> int:
         count = _cut(kept, count, np.float64(filters.top_k))
     if by_mass:
         for j in range(count):
-            kept.weights[j] = _mass((np.float64(kept.logits[j]) - top) * inverse)
+            kept.weights[j] = mass((np.float64(kept.logits[j]) - top) * inverse)
         if by_count:
             total = kept.weights[:count].sum()
         count = _cut(kept, count, filters.top_p * np.float64(total))
@@ -91,7 +105,7 @@ def keep(logits: Floats, maxima: Floats, filters: Filters, kept: Kept) -> int:
 
 
 @compiled()
-def _mass(exponent: float) -> np.int64:
+def mass(exponent: float) -> np.int64:
     """Twin of `mass.masses`."""
     clamped = exponent if exponent > LOWEST_EXPONENT else LOWEST_EXPONENT
     halvings = np.int64(clamped * LOG2_E - 0.5)
@@ -111,7 +125,7 @@ def _total_mass(logits: Floats, maxima: Floats, top: float, filters: Filters) ->
         if (np.float64(maxima[b]) - top) * inverse >= floor:
             for v in range(b * BLOCK_IDS, min(b * BLOCK_IDS + BLOCK_IDS, logits.shape[0])):
                 exponent = (np.float64(logits[v]) - top) * inverse
-                total += _mass(exponent) if exponent >= floor else np.int64(0)
+                total += mass(exponent) if exponent >= floor else np.int64(0)
     return total
 
 

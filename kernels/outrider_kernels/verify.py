@@ -45,7 +45,7 @@ import numpy.typing as npt
 import torch
 
 from outrider_kernels.arguments import check_arguments, check_changes
-from outrider_kernels.arrays import plain
+from outrider_kernels.arrays import plain_changes, plain_rows, plain_sampling
 from outrider_kernels.bad_rows import find_bad_rows, logit_array
 from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
 from outrider_kernels.logits_rows import LogitsRows, stack_changes
@@ -83,9 +83,9 @@ def verify(
     emitted = np.full(logits.shape[0], PADDING_ID, np.int32)
     verify_rows(
         logit_array(logits),
-        _plain_rows(rows),
-        _plain_sampling(sampling),
-        _plain_changes(changes),
+        plain_rows(rows),
+        plain_sampling(sampling),
+        plain_changes(changes),
         _ids(logits.shape[1]),
         accepted_counts,
         emitted,
@@ -106,25 +106,3 @@ def find_exhausted_rows(rows: VerifyRows, result: VerifyResult) -> npt.NDArray[n
 @lru_cache(maxsize=4)
 def _ids(vocab_size: int) -> npt.NDArray[np.int32]:
     return np.arange(vocab_size, dtype=np.int32)
-
-
-def _plain_rows(rows: VerifyRows) -> VerifyRows:
-    return VerifyRows(
-        plain(rows.logit_starts, np.int32), plain(rows.proposed, np.int32), plain(rows.first_position, np.int64)
-    )
-
-
-def _plain_sampling(sampling: SamplingRows) -> SamplingRows:
-    return SamplingRows(
-        plain(sampling.temperature, np.float64),
-        plain(sampling.top_k, np.int32),
-        plain(sampling.top_p, np.float64),
-        plain(sampling.min_p, np.float64),
-        plain(sampling.seed, np.uint64),
-    )
-
-
-def _plain_changes(changes: LogitsRows) -> LogitsRows:
-    doubles = {"repetition", "presence", "frequency", "bias_values"}
-    kinds = {"changed": np.bool_, "masks": np.uint32, **dict.fromkeys(doubles, np.float64)}
-    return LogitsRows(**{name: plain(values, kinds.get(name, np.int32)) for name, values in changes._asdict().items()})

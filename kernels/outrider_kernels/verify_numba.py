@@ -6,14 +6,12 @@ Gives exactly the ids of `outrider_kernels.reference`; how little it looks at fo
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import prange
 
-from outrider_kernels.arguments import GREEDY_BELOW
 from outrider_kernels.block_maxima_numba import argmax, block_maxima, num_blocks
 from outrider_kernels.changed_logits_numba import ChangeScratch, change_logits, change_scratch, note_seen
 from outrider_kernels.compiling import compiled
@@ -21,7 +19,7 @@ from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyRows
 from outrider_kernels.logits_rows import LogitsRows
 from outrider_kernels.noise_numba import row_key
 from outrider_kernels.noisy_argmax_numba import NoiseScratch, noise_scratch, noisy_argmax
-from outrider_kernels.truncation_numba import Filters, Kept, keep, kept_scratch
+from outrider_kernels.truncation_numba import Filters, Kept, filters_of, keep, kept_scratch
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -74,7 +72,7 @@ def _verify_row(
     """Emit one row. Returns how many proposed ids it accepts. A position without a token to choose ends the row."""
     start = int(rows.logit_starts[row])
     depth = int(rows.logit_starts[row + 1]) - start - 1
-    filters = _filters(sampling, row)
+    filters = filters_of(sampling, row)
     size = logits.shape[1]
     truncated = filters.top_p < 1.0 or 0 < filters.top_k < size or filters.log_min_p > -np.inf
     scratch = _Scratch(
@@ -98,17 +96,6 @@ def _verify_row(
         if changed and step < depth:
             seen = note_seen(token, seen, scratch.change)
     return depth
-
-
-@compiled()
-def _filters(sampling: SamplingRows, row: int) -> Filters:
-    temperature, min_p = sampling.temperature[row], sampling.min_p[row]
-    return Filters(
-        sampling.top_k[row],
-        sampling.top_p[row],
-        math.log(min_p) if min_p > 0.0 else -np.inf,
-        1.0 / temperature if temperature >= GREEDY_BELOW else np.inf,
-    )
 
 
 @compiled()

@@ -6,13 +6,16 @@ import numpy as np
 import torch
 
 from outrider_kernels.contracts import SamplingRows, VerifyRows
+from outrider_kernels.draft_rows import certain
 from outrider_kernels.gated_unit_numba import silu_and_multiply
 from outrider_kernels.number_formats_numba import numbers_of
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.paged_attention_numba import paged_attention, write_cache
+from outrider_kernels.ratio_verify import verify_by_ratio
 from outrider_kernels.rms_norm_numba import add_rms_norm, rms_norm, rms_norm_heads
 from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_and_write
 from outrider_kernels.row_parts import MOST_NUMBERS_OF_ONE_THREAD
+from outrider_kernels.synthetic_verify import verify_synthetic
 from outrider_kernels.verify import verify
 
 
@@ -32,12 +35,25 @@ def warm_up_decoder(dtype: torch.dtype) -> None:
         rotate_and_write(projected, RotaryTables(halves, halves), positions, slots, outputs)
 
 
+def warm_up_ratio() -> None:
+    """The same for the ratio rules."""
+    verify_by_ratio(torch.zeros(1, 2), *_smallest_rows(), certain(0))
+
+
+def warm_up_synthetic() -> None:
+    """The same for pretended acceptance."""
+    verify_synthetic(torch.zeros(1, 2), *_smallest_rows(), np.ones(1))
+
+
 def warm_up() -> None:
     """Run every kernel once on the smallest arrays: compiles it, or loads it from disk, in seconds."""
-    rows = VerifyRows(np.array([0, 1], np.int32), np.zeros(0, np.int32), np.zeros(1, np.int64))
-    sampling = SamplingRows(np.ones(1), np.ones(1, np.int32), np.ones(1), np.zeros(1), np.zeros(1, np.uint64))
-    verify(torch.zeros(1, 2), rows, sampling)
+    verify(torch.zeros(1, 2), *_smallest_rows())
     token, places = np.zeros((1, 1, 1), np.float32), np.zeros(1, np.int32)
     keys, values = np.zeros((1, 1, 1, BLOCK_SIZE), np.float32), np.zeros((1, 1, BLOCK_SIZE, 1), np.float32)
     write_cache(token, token, keys, values, np.zeros(1, np.int64))
     paged_attention(token, keys, values, np.zeros((1, 1), np.int32), places, places, 1.0)
+
+
+def _smallest_rows() -> tuple[VerifyRows, SamplingRows]:
+    rows = VerifyRows(np.array([0, 1], np.int32), np.zeros(0, np.int32), np.zeros(1, np.int64))
+    return rows, SamplingRows(np.ones(1), np.ones(1, np.int32), np.ones(1), np.zeros(1), np.zeros(1, np.uint64))

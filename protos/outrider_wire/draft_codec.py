@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from outrider.v1 import draft_pb2 as pb
 from outrider_runtime.errors import InvalidRequest, Words
+from outrider_wire.draft_law import MAX_LAW_IDS, DraftLaw
 from outrider_wire.drafting import (
     MAX_CHAIN_TOKENS,
     MAX_ROUND_ROWS,
@@ -99,6 +100,7 @@ def speculate_response_from(frame: DrafterFrame) -> pb.SpeculateResponse:
                 base_length=chain.base_length,
                 token_ids=chain.token_ids,
                 confidences=chain.confidences,
+                draft_laws=[pb.DraftLaw(ids=law.token_ids, weights=law.weights) for law in chain.draft_laws],
             )
             for chain in frame.chains
         ],
@@ -145,10 +147,16 @@ def _check_rows(rows: int) -> None:
 
 
 def _chain_from(message: pb.Chain) -> Chain:
-    """A chain that is too long stays too long, but no longer than it takes to see that."""
+    """A chain or law that is too long stays too long, but no longer than it takes to see that."""
     enough = MAX_CHAIN_TOKENS + 1
     ids, confidences = message.token_ids[:enough], message.confidences[:enough]
-    return Chain(message.session, message.epoch, message.base_length, tuple(ids), tuple(confidences))
+    laws = tuple(_law_from(law) for law in message.draft_laws[:enough])
+    return Chain(message.session, message.epoch, message.base_length, tuple(ids), tuple(confidences), laws)
+
+
+def _law_from(message: pb.DraftLaw) -> DraftLaw:
+    enough = MAX_LAW_IDS + 1
+    return DraftLaw(tuple(message.ids[:enough]), tuple(message.weights[:enough]))
 
 
 def _hello_to(hello: Hello) -> pb.Hello:
@@ -193,6 +201,8 @@ def _open_to(item: Open) -> pb.Open:
         top_k=item.top_k,
         top_p=item.top_p,
         tenant=item.tenant,
+        shares_noise=item.shares_noise,
+        wants_draft_laws=item.wants_draft_laws,
     )
 
 
@@ -208,6 +218,8 @@ def _open_from(message: pb.Open) -> Open:
         top_k=message.top_k,
         top_p=message.top_p,
         tenant=message.tenant,
+        shares_noise=message.shares_noise,
+        wants_draft_laws=message.wants_draft_laws,
     )
 
 

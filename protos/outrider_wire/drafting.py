@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from outrider_wire.draft_law import DraftLaw
+
 PROTOCOL_VERSION = 1
 MAX_OPEN_TOKEN_IDS = 16384
 """Committed ids in one Open or Commit at most; longer prompts follow as commits."""
@@ -50,6 +52,10 @@ class Open:
     top_k: int = 0
     top_p: float = 1.0
     tenant: str = ""
+    shares_noise: bool = False
+    """Whether `seed` is that of the target's own noise; otherwise it is for the proposer alone."""
+    wants_draft_laws: bool = False
+    """Whether ids that are drawn must come with the law that they were drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,8 @@ class Chain:
     token_ids: tuple[int, ...]
     confidences: tuple[float, ...] = ()
     """Empty, or one estimate in [0, 1] per id that depends only on what came before that id."""
+    draft_laws: tuple[DraftLaw, ...] = ()
+    """Empty, or for each id what it was drawn from; only where the session wants them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from outrider_wire.generation import (
     FinishReason,
     GenerationDelta,
     GenerationRequest,
+    RejectionSampleMethod,
     RoundReport,
     SpeculationStatistics,
     TokenLogprobs,
@@ -22,6 +23,14 @@ _REASON_TO_PB = {
     FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
     FinishReason.ABORT: pb.FINISH_REASON_ABORT,
 }
+_METHOD_TO_PB = {
+    RejectionSampleMethod.COUPLED: common.REJECTION_SAMPLE_METHOD_COUPLED,
+    RejectionSampleMethod.STRICT: common.REJECTION_SAMPLE_METHOD_STRICT,
+    RejectionSampleMethod.PROBABILISTIC: common.REJECTION_SAMPLE_METHOD_PROBABILISTIC,
+    RejectionSampleMethod.BLOCK: common.REJECTION_SAMPLE_METHOD_BLOCK,
+    RejectionSampleMethod.SYNTHETIC: common.REJECTION_SAMPLE_METHOD_SYNTHETIC,
+}
+_METHOD_FROM_PB = {value: method for method, value in _METHOD_TO_PB.items()}
 _REASON_FROM_PB = {value: reason for reason, value in _REASON_TO_PB.items()}
 _ATTRIBUTES = {"text": "prompt_text", "token_ids": "prompt_token_ids"}
 """Where a request has another word than the message."""
@@ -230,6 +239,7 @@ def _statistics_to(statistics: SpeculationStatistics) -> common.SpeculationStati
         per_step_accepted=statistics.per_step_accepted,
         accepted_by_pool=statistics.accepted_by_pool,
         drafted_by_pool=statistics.drafted_by_pool,
+        rejection_sample_method=_METHOD_TO_PB[statistics.rejection_sample_method],
     )
 
 
@@ -245,4 +255,5 @@ def _statistics_from(message: common.SpeculationStatistics) -> SpeculationStatis
         per_step_accepted=tuple(message.per_step_accepted),
         accepted_by_pool=dict(message.accepted_by_pool),
         drafted_by_pool=dict(message.drafted_by_pool),
+        rejection_sample_method=_METHOD_FROM_PB.get(message.rejection_sample_method, RejectionSampleMethod.COUPLED),
     )

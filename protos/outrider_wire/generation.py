@@ -16,6 +16,21 @@ class FinishReason(Enum):
     ABORT = "abort"
 
 
+class RejectionSampleMethod(Enum):
+    """By which rule proposed tokens are accepted."""
+
+    COUPLED = "coupled"
+    """Equality with the target's own token, with noise that drafters share."""
+    STRICT = "strict"
+    """The same, with noise that drafters do not share."""
+    PROBABILISTIC = "probabilistic"
+    """The ratio of the target's and the drafter's probability, token by token."""
+    BLOCK = "block"
+    """The same ratio over whole proposals."""
+    SYNTHETIC = "synthetic"
+    """Pretended, whatever the tokens are."""
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """One prompt to continue. Exactly one of `prompt_text` and `prompt_token_ids` is set.
@@ -51,6 +66,7 @@ class SpeculationStatistics:
     per_step_accepted: tuple[int, ...] = ()
     accepted_by_pool: dict[str, int] = field(default_factory=dict)
     drafted_by_pool: dict[str, int] = field(default_factory=dict)
+    rejection_sample_method: RejectionSampleMethod = RejectionSampleMethod.COUPLED
 
 
 @dataclass(frozen=True, slots=True)

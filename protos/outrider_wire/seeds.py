@@ -7,6 +7,7 @@ from collections.abc import Callable
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _CHOICE_SALT = 0x6F75747269646572
+_DRAFT_SALT = 0x64726166742D6C61
 SEED_BITS = 53
 """Chosen seeds fit into the integers that JSON clients keep exactly."""
 
@@ -21,6 +22,11 @@ def choice_seed(seed: int, index: int) -> int:
     if index == 0:
         return seed
     return _mix64(seed ^ _mix64(_CHOICE_SALT + index * _GOLDEN))
+
+
+def draft_seed(seed: int) -> int:
+    """A seed for proposers that must not share the target's noise: mixed from the request's own."""
+    return _mix64(seed ^ _mix64(_DRAFT_SALT))
 
 
 def _mix64(value: int) -> int:

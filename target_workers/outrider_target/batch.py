@@ -11,10 +11,12 @@ import numpy.typing as npt
 import torch
 
 from outrider_kernels.contracts import SamplingRows, VerifyRows
+from outrider_kernels.draft_rows import DraftRows
 from outrider_kernels.logits_rows import LogitsRows, RowChange, stack_changes
 from outrider_target.drafting.speculator import Proposal
 from outrider_target.forward import RaggedBatch
 from outrider_target.scheduler import Row
+from outrider_wire.draft_law import DraftLaw
 
 
 @dataclass(slots=True)
@@ -134,6 +136,20 @@ def sampling_rows(step: Step, indices: SequenceOf[int]) -> SamplingRows:
         top_p=np.asarray([p.top_p for p in params], dtype=np.float64),
         min_p=np.asarray([p.min_p for p in params], dtype=np.float64),
         seed=np.asarray([sequence.seed for sequence in sequences], dtype=np.uint64),
+    )
+
+
+def draft_rows(step: Step, indices: SequenceOf[int]) -> DraftRows:
+    """The laws that the proposals of the rows named by `indices` were drawn from."""
+    laws: list[DraftLaw] = []
+    for index in indices:
+        proposal = step.proposal(index)
+        if proposal is not None:
+            laws += proposal.draft_laws or (DraftLaw(),) * len(proposal.token_ids)
+    return DraftRows(
+        starts=np.asarray(list(accumulate((len(law.token_ids) for law in laws), initial=0)), dtype=np.int32),
+        ids=np.asarray([token for law in laws for token in law.token_ids], dtype=np.int32),
+        weights=np.asarray([weight for law in laws for weight in law.weights], dtype=np.int64),
     )
 
 

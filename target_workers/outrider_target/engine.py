@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
 from outrider_runtime.errors import EngineFailed, InvalidRequest, NotReady, OutriderError, Overloaded, RanksLost
+from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
 from outrider_target.block_pool import BlockPool, root_key
 from outrider_target.cache_budget import blocks_in_budget
 from outrider_target.commitment import Commitment, finished
@@ -59,6 +60,7 @@ class Engine:
         clock: monotonic time.
         metrics: counters.
         deliver_all: hands the pieces of a step to their sinks; called once a step.
+        rule: by which proposals are accepted.
 
     Raises:
         InvalidConfig: the cache budget does not hold one request of the greatest length.
@@ -74,6 +76,7 @@ class Engine:
         clock: Clock,
         metrics: EngineMetrics,
         deliver_all: Callable[[SequenceOf[Delivery]], None] = deliver,
+        rule: AcceptanceRule = COUPLED_RULE,
     ) -> None:
         self.control = control
         self._settings = settings
@@ -85,8 +88,12 @@ class Engine:
         self._pool = BlockPool(blocks_in_budget(settings, forward.cache_shape))
         forward.allocate_cache(self._pool.num_blocks)
         self._scheduler = Scheduler(settings, self._pool, forward.cache_shape.block_size)
-        self._drafting = SequenceDrafting(speculator)
-        self._round = Round(self._scheduler, forward, self._drafting, control, facts.eos_token_ids, clock, metrics)
+        self._rule = rule
+        self._drafting = SequenceDrafting(speculator, rule)
+        self._round = Round(
+            self._scheduler, forward, self._drafting, control, rule, facts.eos_token_ids, clock, metrics
+        )
+        metrics.observe_rule(rule)
         self._lock = threading.Condition()
         self._arrivals: list[_Live] = []
         self._cancelled: set[int] = set()
@@ -185,7 +192,9 @@ class Engine:
             text=OutputText(self._facts.new_decoder(), sampling.stop, sampling.include_stop_str_in_output),
             change=LogitsChange(sampling, prompt, self._facts.eos_token_ids, self._vocab_size),
             root=root_key(self._facts.weight_version, request.tenant),
-            statistics=SequenceStatistics(self._clock.now_s(), sequence_depth(request, self.control.max_depth)),
+            statistics=SequenceStatistics(
+                self._clock.now_s(), sequence_depth(request, self.control.max_depth), self._rule.method
+            ),
             constraint=constraint,
             prompt_logprobs=collector_of(request),
         )

@@ -15,6 +15,7 @@ from collections.abc import Sequence as SequenceOf
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.batch import Step
 from outrider_target.commitment import Commitment
 from outrider_target.depth_control import DepthControl
@@ -61,6 +62,12 @@ class EngineMetrics:
         self._running = gauge("vllm:num_requests_running", "Requests that take part in steps.")
         self._waiting = gauge("vllm:num_requests_waiting", "Requests that wait for room.")
         self._kv_usage = gauge("vllm:kv_cache_usage_perc", "Share of cache blocks in use, 1 is all.")
+        self._rule = Gauge(
+            "outrider_rejection_sample_method",
+            "1 for the rule by which proposals are accepted. Under synthetic the text is not the model's.",
+            ("model_name", "method"),
+            registry=registry,
+        )
         self._depth = gauge("outrider_speculation_depth", "Proposed tokens per round now.")
         self._threshold = gauge(
             "outrider_speculation_threshold_ratio", "Survival below which a proposed token is not worth its time."
@@ -71,6 +78,10 @@ class EngineMetrics:
         self._decisions = counter("outrider_speculation_decisions", "Rounds by the reason for their depth.", "reason")
         self._step_s = histogram("outrider_engine_step_seconds", "Forward pass and verification.", _STEP_BUCKETS_S)
         self._wait_s = histogram("outrider_draft_wait_seconds", "Waiting for drafts, by step.", _WAIT_BUCKETS_S)
+
+    def observe_rule(self, rule: AcceptanceRule) -> None:
+        """Proposals are accepted by this rule from now on."""
+        self._rule.labels(model_name=self._model, method=rule.method.value).set(1)
 
     def observe_wait(self, waited_s: float) -> None:
         """A step waited this long for drafts."""

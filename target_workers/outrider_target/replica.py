@@ -22,6 +22,7 @@ from outrider_runtime.models.demo import default_cache_dir
 from outrider_runtime.models.source import resolve_source
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
+from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
 from outrider_target.control.cost_profile import CostProfile, ProfileKey, load_profile
 from outrider_target.control.depth_plan import DepthPlan
 from outrider_target.control.refined_cost import RefinedCost
@@ -42,6 +43,7 @@ from outrider_target.parallel.ranks import ONE_RANK, Ranks
 from outrider_target.parallel.socket_ranks import SocketRanks
 from outrider_target.parallel.stepping import LeadingForward
 from outrider_target.probe import ProbeResult, probe_exactness
+from outrider_target.rule_kernels import warm_up_rule
 from outrider_target.servicer import TargetServicer, deliver_on
 from outrider_target.settings import ModelSettings, TargetSettings
 from outrider_target.structure.compiler import Compiler
@@ -67,6 +69,8 @@ class TargetSpec:
     """How deep to speculate."""
     pools: tuple[str, ...]
     """Names of the draft pools that requests may ask for."""
+    rule: AcceptanceRule = COUPLED_RULE
+    """By which rule proposals are accepted."""
 
 
 class TargetReplica:
@@ -120,6 +124,7 @@ class TargetReplica:
         spec = self._spec
         use_threads(spec.target.num_threads)
         warm_up()  # compiled here, not while the first request waits
+        warm_up_rule(spec.rule)
         ranks = None if self._meet is None else self._meet()
         self._loaded = _load(spec, self._incarnation, self._registry, ranks or ONE_RANK)
         if ranks is not None:
@@ -133,6 +138,7 @@ class TargetReplica:
             SystemClock(),
             EngineMetrics(self._registry, spec.model.name),
             deliver_on(loop),
+            spec.rule,
         )
 
     def _limits(self, loaded: _Loaded) -> RequestLimits:

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
+from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.batch import Step, ragged_batch, split_logits
 from outrider_target.commitment import Commitment, cut
 from outrider_target.depth_control import DepthControl
@@ -46,8 +47,9 @@ class Round:
     Args:
         scheduler: chooses rows; holds committed truth.
         forward: the target's forward pass.
-        drafting: draft sessions of the sequences; its proposals change the speed, never the tokens.
+        drafting: draft sessions of the sequences.
         control: how deep each row speculates.
+        rule: by which their proposals are accepted.
         eos_token_ids: the model's end-of-sequence ids.
         clock: monotonic time.
         metrics: counters of this engine.
@@ -59,6 +61,7 @@ class Round:
         forward: Forward,
         drafting: SequenceDrafting,
         control: DepthControl,
+        rule: AcceptanceRule,
         eos_token_ids: Collection[int],
         clock: Clock,
         metrics: EngineMetrics,
@@ -67,6 +70,7 @@ class Round:
         self._forward = forward
         self._drafting = drafting
         self._control = control
+        self._rule = rule
         self._eos_token_ids = frozenset(eos_token_ids)
         self._clock = clock
         self._metrics = metrics
@@ -84,7 +88,7 @@ class Round:
         with self._timer.measure(step.num_tokens):
             logits = split_logits(step, self._forward.run(ragged_batch(step)))
             step.masks = masks.result()
-            verified = verify_step(step, logits)
+            verified = verify_step(step, logits, self._rule)
         note_prompts(step, logits)
         commitments = self._commit(step, verified)
         self._drafting.hand_on(commitments, decision)  # at once: drafting goes on while the slow work is done

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 
+from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.commitment import Commitment
 from outrider_target.control.views import Decision
 from outrider_target.drafting.speculator import (
@@ -19,6 +20,7 @@ from outrider_target.scheduler import Row
 from outrider_target.sequence import Sequence
 from outrider_target.structure.proposals import within_forms
 from outrider_wire.drafting import CloseOutcome
+from outrider_wire.seeds import draft_seed
 
 
 class SequenceDrafting:
@@ -27,8 +29,9 @@ class SequenceDrafting:
     Every session gets every commitment, also while no proposal is wanted, so that its state never goes stale.
     """
 
-    def __init__(self, speculator: Speculator) -> None:
+    def __init__(self, speculator: Speculator, rule: AcceptanceRule) -> None:
         self._speculator = speculator
+        self._rule = rule
 
     def open(self, rows: SequenceOf[Row], max_depth: int) -> None:
         """Open sessions for sequences that may ever speculate and have none."""
@@ -36,7 +39,7 @@ class SequenceDrafting:
             sequence = row.sequence
             if not sequence.session_open and sequence.depth_limit(max_depth) > 0:
                 sequence.session_open = True
-                self._speculator.open(_session_spec(sequence, max_depth))
+                self._speculator.open(_session_spec(sequence, max_depth, self._rule))
 
     def collect(self, rows: SequenceOf[Row], step_time_s: float) -> Collected:
         """The best usable proposal of every row that has a depth; waits only as long as that pays.
@@ -88,14 +91,17 @@ class SequenceDrafting:
             self._speculator.close(sequence.key, outcome)
 
 
-def _session_spec(sequence: Sequence, max_depth: int) -> SessionSpec:
+def _session_spec(sequence: Sequence, max_depth: int, rule: AcceptanceRule) -> SessionSpec:
     options = sequence.request.speculation
+    seed = sequence.seed if rule.shares_noise else draft_seed(sequence.seed)  # a request without one was given one
     return SessionSpec(
         key=sequence.key,
         token_ids=tuple(sequence.token_ids),
         prompt_length=sequence.prompt_length,
-        sampling=replace(sequence.sampling, seed=sequence.seed),  # a request without one was given one
+        sampling=replace(sequence.sampling, seed=seed),
         depth_cap=max_depth if options.max_depth is None else min(max_depth, options.max_depth),
         pool=options.pool,
         tenant=sequence.request.tenant,
+        shares_noise=rule.shares_noise,
+        wants_draft_laws=rule.wants_draft_laws,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from outrider_wire.generation import RoundReport, SpeculationStatistics
+from outrider_wire.generation import RejectionSampleMethod, RoundReport, SpeculationStatistics
 
 
 @dataclass(slots=True)
@@ -14,6 +14,7 @@ class SequenceStatistics:
 
     arrived_s: float
     configured_depth: int
+    method: RejectionSampleMethod = RejectionSampleMethod.COUPLED
     scheduled_s: float | None = None
     first_token_s: float | None = None
     last_token_s: float | None = None
@@ -84,6 +85,7 @@ class SequenceStatistics:
             per_step_accepted=tuple(self.per_step_accepted),
             accepted_by_pool=dict(self.accepted_by_pool),
             drafted_by_pool=dict(self.drafted_by_pool),
+            rejection_sample_method=self.method,
         )
 
 

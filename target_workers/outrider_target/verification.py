@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.verify import find_bad_rows, find_exhausted_rows, verify
-from outrider_target.batch import Step, StepLogits, logits_rows, sampling_rows, verify_rows
+from outrider_kernels.verify import find_bad_rows, find_exhausted_rows
+from outrider_target.acceptance_rule import AcceptanceRule
+from outrider_target.batch import Step, StepLogits, verify_rows
 from outrider_target.emission import Emission
+from outrider_target.rule_kernels import verify_by_rule
 
 _NOT_NUMBERS = "the model gave logits that are not numbers for this request"
 _NOTHING_LEFT = "the model's logits and what this request allows leave no token to choose"
@@ -36,15 +38,16 @@ class Verified:
     failures: tuple[Failure, ...] = ()
 
 
-def verify_step(step: Step, logits: StepLogits) -> Verified:
+def verify_step(step: Step, logits: StepLogits, rule: AcceptanceRule) -> Verified:
     """Verify all sampling rows of a step. A row whose prompt has logits that are not numbers fails too.
 
     Args:
         step: rows and their proposals.
         logits: float32, those of `ragged_batch(step)`.
+        rule: by which proposals are accepted.
     """
     broken = [index for index, of_prompt in logits.prompts.items() if _is_broken(of_prompt)]
-    verified = _verify_sampling(step, logits.sampling)
+    verified = _verify_sampling(step, logits.sampling, rule)
     if not broken:
         return verified
     emissions = tuple(emission for emission in verified.emissions if emission.row not in broken)
@@ -65,16 +68,16 @@ def _is_broken(logits: torch.Tensor) -> bool:
     return len(find_bad_rows(logits, np.asarray([0, len(logits)], np.int32))) > 0
 
 
-def _verify_sampling(step: Step, logits: torch.Tensor) -> Verified:
+def _verify_sampling(step: Step, logits: torch.Tensor, rule: AcceptanceRule) -> Verified:
     indices = step.sampling_rows
     if not indices:
         return Verified()
     rows = verify_rows(step, indices)
     bad = set(find_bad_rows(logits, rows.logit_starts).tolist())
     if not bad:
-        return _verify(step, logits, indices)
+        return _verify(step, logits, indices, rule)
     good = [row for row in range(len(indices)) if row not in bad]
-    verified = _verify(step, logits[_logit_rows(rows.logit_starts, good)], [indices[row] for row in good])
+    verified = _verify(step, logits[_logit_rows(rows.logit_starts, good)], [indices[row] for row in good], rule)
     failures = [Failure(indices[row], _NOT_NUMBERS) for row in sorted(bad)]
     return Verified(verified.emissions, (*verified.failures, *failures))
 
@@ -83,7 +86,7 @@ def _logit_rows(starts: npt.NDArray[np.int32], rows: SequenceOf[int]) -> torch.T
     return torch.tensor([at for row in rows for at in range(starts[row], starts[row + 1])], dtype=torch.int64)
 
 
-def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int]) -> Verified:
+def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int], rule: AcceptanceRule) -> Verified:
     """Verify rows with good logits.
 
     A row that comes to a position with nothing to choose keeps what it accepted before: decoded one by one, these ids
@@ -92,7 +95,7 @@ def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int]) -> Verif
     if not indices:
         return Verified()
     rows = verify_rows(step, indices)
-    result = verify(logits, rows, sampling_rows(step, indices), logits_rows(step, indices))
+    result = verify_by_rule(rule, step, indices, rows, logits)
     exhausted = set(find_exhausted_rows(rows, result).tolist())
     emissions, failures = [], []
     for row, index in enumerate(indices):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,8 @@ def _judge_whole(data: Mapping[str, Any], faulty: Set[str | int]) -> Iterator[Fi
     """Rules about several keys or sections, as far as these sections have no faults; each names all its values."""
     if not faulty & {"controller", _SPECULATION}:
         yield from _judge_depth(data)
+    if not faulty & {_SPECULATION, _POOLS}:
+        yield from _judge_rule(SpeculativeConfig.model_validate(data[_SPECULATION]), data[_POOLS])
     if "model" not in faulty:
         yield from _judge_model(ModelSettings.model_validate(data.get("model", {})))
     if "target" not in faulty:
@@ -133,6 +135,16 @@ def _judge_target(target: TargetSettings) -> Iterator[Finding]:
         path = ("target", "max_num_batched_tokens")
         allowed = f"at least target.max_num_seqs, {target.max_num_seqs}"
         yield Finding(path, "leaves no token for some requests", str(target.max_num_batched_tokens), allowed)
+
+
+def _judge_rule(speculation: SpeculativeConfig, pools: Sequence[object]) -> Iterator[Finding]:
+    """Rules of acceptance that do not go with the pools."""
+    path, method = (_SPECULATION, "rejection_sample_method"), speculation.rejection_sample_method
+    if method in ("probabilistic", "block") and len(pools) > 1:
+        problem = f"cannot choose among {len(pools)} draft pools: the choice would depend on the proposed tokens"
+        yield Finding(path, problem, show(path, method), "coupled or strict, or one pool")
+    if method == "synthetic" and not pools:
+        yield Finding(path, "pretends to accept proposals, but there is no draft pool", show(path, method))
 
 
 def _judge_heads(model: ModelSettings, target: TargetSettings) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from outrider_cluster.controller.settings import ControllerSettings
 from outrider_cluster.gateway.settings import GatewaySettings
 from outrider_draft.config import PoolSettings
 from outrider_runtime.settings import Settings
+from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.control.depth_plan import DepthPlan
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.settings import ModelSettings, TargetSettings
@@ -50,6 +51,11 @@ class ClusterConfig(Settings):
             dynamic=self.controller.dynamic,
             table=self.speculative_config.depth_table,
         )
+
+    @property
+    def acceptance_rule(self) -> AcceptanceRule:
+        """By which rule targets accept proposals."""
+        return self.speculative_config.acceptance_rule
 
     @property
     def pool_names(self) -> tuple[str, ...]:

@@ -32,6 +32,9 @@ METHODS = (
 REJECTION_METHODS = ("coupled", "strict", "standard", "probabilistic", "block", "synthetic")
 """Ours, and those of both generations of vLLM."""
 
+SYNTHETIC_KEYS = ("synthetic_acceptance_rate", "synthetic_acceptance_rates", "synthetic_acceptance_length")
+"""How much to pretend: one of them, and only with `synthetic`."""
+
 _Rate = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -52,8 +55,8 @@ class VllmSpeculativeConfig(Settings):
     """Draft all tokens in one pass (PARD)."""
     rejection_sample_method: str | None = None
     """Acceptance rule."""
-    draft_sample_method: str = "greedy"
-    """How the draft model samples."""
+    draft_sample_method: str | None = None
+    """How the draft model samples: greedy or probabilistic; absent, vLLM takes greedy."""
     synthetic_acceptance_rate: _Rate | None = None
     """Average acceptance to pretend."""
     synthetic_acceptance_rates: list[_Rate] | None = None

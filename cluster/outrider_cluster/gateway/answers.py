@@ -10,7 +10,7 @@ from typing import Protocol
 from outrider_cluster.gateway.speculative_metrics import outrider_extras, request_metrics
 from outrider_cluster.gateway.spelled_logprobs import SpelledPosition, Speller, spelled_prompt
 from outrider_runtime.errors import EngineFailed
-from outrider_wire.generation import Finished, GenerationDelta, TokenLogprobs
+from outrider_wire.generation import Finished, GenerationDelta, RejectionSampleMethod, TokenLogprobs
 
 Json = dict[str, object]
 Positions = Sequence[SpelledPosition]
@@ -53,6 +53,8 @@ class AnswerHead:
     exact: bool
     choices: int
     choices_per_prompt: int
+    is_synthetic: bool = False
+    """Whether acceptance is pretended: then every object says so."""
     speller: Speller | None = None
     """Spells log-probabilities where they were asked for."""
     prompt_speller: Callable[[int], bytes] | None = None
@@ -69,13 +71,15 @@ class AnswerHead:
 
     def envelope(self, object_name: str) -> Json:
         """The common beginning of a response or chunk."""
-        return {
+        common: Json = {
             "id": self.id,
             "object": object_name,
             "created": self.created,
             "model": self.model,
             "system_fingerprint": self.system_fingerprint,
         }
+        marked = {"outrider": {"rejection_sample_method": RejectionSampleMethod.SYNTHETIC.value}}
+        return {**common, **marked} if self.is_synthetic else common
 
     def statistics(self, finished: Finished | None) -> Json:
         """The `metrics` of vLLM and our sibling: for a single choice only, as in vLLM."""

@@ -115,6 +115,7 @@ class OpenAiFront:
             exact=self.view.facts().exact,
             choices=first.n * len(requests),
             choices_per_prompt=first.n,
+            is_synthetic=self.intake.model.is_synthetic,
             speller=None if first.logprobs is None else Speller(self.intake.model.tokenizer.token_bytes),
             prompt_speller=None if first.prompt_logprobs is None else self.intake.model.tokenizer.token_bytes,
         )

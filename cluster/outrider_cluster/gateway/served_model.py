@@ -37,6 +37,8 @@ class ServedModel:
     tokenizer: TextTokenizer
     chat_template: MessageTemplate
     pools: tuple[str, ...] = ()
+    is_synthetic: bool = False
+    """Whether targets pretend to accept proposals, so that no text is the model's; every response says so."""
 
     def system_fingerprint(self, version: str) -> str:
         """OpenAI's `system_fingerprint`: changes when the model, its tokenizer or our version does."""

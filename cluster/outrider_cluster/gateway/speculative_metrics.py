@@ -52,6 +52,7 @@ class OutriderExtras(TypedDict):
     draft_wait_ms: float
     by_pool: dict[str, PoolStatistics]
     exact: bool
+    rejection_sample_method: str
 
 
 def speculative_decoding(statistics: SpeculationStatistics) -> SpeculativeDecoding:
@@ -110,6 +111,7 @@ def outrider_extras(statistics: SpeculationStatistics, exact: bool) -> OutriderE
             for pool in pools
         },
         exact=exact,
+        rejection_sample_method=statistics.rejection_sample_method.value,
     )
 
 

@@ -12,6 +12,7 @@ from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.gateway.gateway import Gateway
 from outrider_cluster.replicas.model_text import served_model
 from outrider_cluster.replicas.place import controller_finder, show_logs
+from outrider_wire.generation import RejectionSampleMethod
 
 
 class GatewayReplica:
@@ -28,7 +29,8 @@ class GatewayReplica:
         self, config: ClusterConfig, controller: DeploymentHandle, *others: DeploymentHandle
     ) -> None:
         show_logs()
-        model = await asyncio.to_thread(served_model, config.model, config.pool_names)
+        is_synthetic = config.acceptance_rule.method is RejectionSampleMethod.SYNTHETIC
+        model = await asyncio.to_thread(served_model, config.model, config.pool_names, is_synthetic)
         self._gateway = Gateway(config.gateway, model, controller_finder(controller), CollectorRegistry())
         await self._gateway.start()
 

@@ -16,18 +16,20 @@ from outrider_runtime.text.tokenizer import Tokenizer
 from outrider_target.settings import ModelSettings
 
 
-def served_model(model: ModelSettings, pools: tuple[str, ...]) -> ServedModel:
+def served_model(model: ModelSettings, pools: tuple[str, ...], is_synthetic: bool = False) -> ServedModel:
     """The model as a gateway knows it. Blocks while files are read or fetched.
 
     Args:
         model: which one.
         pools: draft pools that requests may ask for.
+        is_synthetic: whether acceptance is pretended.
 
     Raises:
         ModelRefused: it cannot be had, or its tokenizer or template is of no use.
     """
     folder = _folder(model)
-    return ServedModel(model.name, Tokenizer.from_folder(folder), ChatTemplate.from_folder(folder), pools)
+    tokenizer, template = Tokenizer.from_folder(folder), ChatTemplate.from_folder(folder)
+    return ServedModel(model.name, tokenizer, template, pools, is_synthetic)
 
 
 def worker_identity(model: ModelSettings) -> WorkerIdentity:

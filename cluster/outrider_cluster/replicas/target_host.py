@@ -83,6 +83,7 @@ def _make(config: ClusterConfig, gang: RankGang | None) -> TargetReplica:
         drafting=config.drafting,
         depth=config.depth,
         pools=config.pool_names,
+        rule=config.acceptance_rule,
     )
     meet = None if gang is None else gang.meet
     return TargetReplica(spec, host=listen_address(config.network), node=node_name(), meet=meet)

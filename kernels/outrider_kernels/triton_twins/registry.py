@@ -30,6 +30,7 @@ from typing import Any
 
 KERNEL_MODULES = (
     "noise_triton",
+    "ratio_triton",
     "paged_attention_triton",
     "rotary_triton",
     "linear_triton",

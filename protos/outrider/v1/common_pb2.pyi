@@ -1,10 +1,26 @@
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class RejectionSampleMethod(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REJECTION_SAMPLE_METHOD_UNSPECIFIED: _ClassVar[RejectionSampleMethod]
+    REJECTION_SAMPLE_METHOD_COUPLED: _ClassVar[RejectionSampleMethod]
+    REJECTION_SAMPLE_METHOD_STRICT: _ClassVar[RejectionSampleMethod]
+    REJECTION_SAMPLE_METHOD_PROBABILISTIC: _ClassVar[RejectionSampleMethod]
+    REJECTION_SAMPLE_METHOD_BLOCK: _ClassVar[RejectionSampleMethod]
+    REJECTION_SAMPLE_METHOD_SYNTHETIC: _ClassVar[RejectionSampleMethod]
+REJECTION_SAMPLE_METHOD_UNSPECIFIED: RejectionSampleMethod
+REJECTION_SAMPLE_METHOD_COUPLED: RejectionSampleMethod
+REJECTION_SAMPLE_METHOD_STRICT: RejectionSampleMethod
+REJECTION_SAMPLE_METHOD_PROBABILISTIC: RejectionSampleMethod
+REJECTION_SAMPLE_METHOD_BLOCK: RejectionSampleMethod
+REJECTION_SAMPLE_METHOD_SYNTHETIC: RejectionSampleMethod
 
 class TokenIds(_message.Message):
     __slots__ = ("ids",)
@@ -80,7 +96,7 @@ class SpeculationOptions(_message.Message):
     def __init__(self, max_depth: _Optional[int] = ..., pool: _Optional[str] = ...) -> None: ...
 
 class SpeculationStatistics(_message.Message):
-    __slots__ = ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens", "num_fallback_steps", "num_spec_tokens", "draft_wait_us", "per_step_drafted", "per_step_accepted", "accepted_by_pool", "drafted_by_pool")
+    __slots__ = ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens", "num_fallback_steps", "num_spec_tokens", "draft_wait_us", "per_step_drafted", "per_step_accepted", "accepted_by_pool", "drafted_by_pool", "rejection_sample_method")
     class AcceptedByPoolEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -105,6 +121,7 @@ class SpeculationStatistics(_message.Message):
     PER_STEP_ACCEPTED_FIELD_NUMBER: _ClassVar[int]
     ACCEPTED_BY_POOL_FIELD_NUMBER: _ClassVar[int]
     DRAFTED_BY_POOL_FIELD_NUMBER: _ClassVar[int]
+    REJECTION_SAMPLE_METHOD_FIELD_NUMBER: _ClassVar[int]
     num_spec_steps: int
     num_draft_tokens: int
     num_accepted_draft_tokens: int
@@ -115,4 +132,5 @@ class SpeculationStatistics(_message.Message):
     per_step_accepted: _containers.RepeatedScalarFieldContainer[int]
     accepted_by_pool: _containers.ScalarMap[str, int]
     drafted_by_pool: _containers.ScalarMap[str, int]
-    def __init__(self, num_spec_steps: _Optional[int] = ..., num_draft_tokens: _Optional[int] = ..., num_accepted_draft_tokens: _Optional[int] = ..., num_fallback_steps: _Optional[int] = ..., num_spec_tokens: _Optional[int] = ..., draft_wait_us: _Optional[int] = ..., per_step_drafted: _Optional[_Iterable[int]] = ..., per_step_accepted: _Optional[_Iterable[int]] = ..., accepted_by_pool: _Optional[_Mapping[str, int]] = ..., drafted_by_pool: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    rejection_sample_method: RejectionSampleMethod
+    def __init__(self, num_spec_steps: _Optional[int] = ..., num_draft_tokens: _Optional[int] = ..., num_accepted_draft_tokens: _Optional[int] = ..., num_fallback_steps: _Optional[int] = ..., num_spec_tokens: _Optional[int] = ..., draft_wait_us: _Optional[int] = ..., per_step_drafted: _Optional[_Iterable[int]] = ..., per_step_accepted: _Optional[_Iterable[int]] = ..., accepted_by_pool: _Optional[_Mapping[str, int]] = ..., drafted_by_pool: _Optional[_Mapping[str, int]] = ..., rejection_sample_method: _Optional[_Union[RejectionSampleMethod, str]] = ...) -> None: ...

@@ -24,15 +24,15 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17outrider/v1/draft.proto\x12\x0boutrider.v1\"\xb1\x01\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x1d\n\x15tokenizer_fingerprint\x18\x02 \x01(\t\x12\x12\n\nvocab_size\x18\x03 \x01(\r\x12\x16\n\x0eweight_version\x18\x04 \x01(\t\x12\x13\n\x0bincarnation\x18\x05 \x01(\t\x12\x10\n\x08lease_ms\x18\x06 \x01(\r\x12\x0c\n\x04pool\x18\x07 \x01(\t\x12\x0e\n\x06method\x18\x08 \x01(\t\"m\n\x10SpeculateRequest\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.outrider.v1.HelloH\x00\x12+\n\x05round\x18\x02 \x01(\x0b\x32\x1a.outrider.v1.VerifierRoundH\x00\x42\x07\n\x05\x66rame\"{\n\rVerifierRound\x12 \n\x05opens\x18\x01 \x03(\x0b\x32\x11.outrider.v1.Open\x12$\n\x07\x63ommits\x18\x02 \x03(\x0b\x32\x13.outrider.v1.Commit\x12\"\n\x06\x63loses\x18\x03 \x03(\x0b\x32\x12.outrider.v1.Close\"\xb4\x01\n\x04Open\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x11\n\ttoken_ids\x18\x03 \x03(\x05\x12\x15\n\rprompt_length\x18\x04 \x01(\r\x12\x11\n\tdepth_cap\x18\x05 \x01(\r\x12\x0c\n\x04seed\x18\x06 \x01(\x04\x12\x13\n\x0btemperature\x18\x07 \x01(\x01\x12\r\n\x05top_k\x18\x08 \x01(\x05\x12\r\n\x05top_p\x18\t \x01(\x01\x12\x0e\n\x06tenant\x18\n \x01(\t\"u\n\x06\x43ommit\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x13\n\x0b\x62\x61se_length\x18\x03 \x01(\r\x12\r\n\x05\x64\x65lta\x18\x04 \x03(\x05\x12\x12\n\nnext_depth\x18\x05 \x01(\r\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x06 \x01(\r\"S\n\x05\x43lose\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12*\n\x07outcome\x18\x03 \x01(\x0e\x32\x19.outrider.v1.CloseOutcome\"m\n\x11SpeculateResponse\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.outrider.v1.HelloH\x00\x12*\n\x05round\x18\x02 \x01(\x0b\x32\x19.outrider.v1.DrafterRoundH\x00\x42\x07\n\x05\x66rame\"\xb6\x01\n\x0c\x44rafterRound\x12\"\n\x06\x63hains\x18\x01 \x03(\x0b\x32\x12.outrider.v1.Chain\x12+\n\x07resyncs\x18\x02 \x03(\x0b\x32\x1a.outrider.v1.ResyncRequest\x12&\n\x08refusals\x18\x03 \x03(\x0b\x32\x14.outrider.v1.Refusal\x12\x1f\n\x04load\x18\x04 \x01(\x0b\x32\x11.outrider.v1.LoadJ\x04\x08\x05\x10\x06R\x06tables\"d\n\x05\x43hain\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x13\n\x0b\x62\x61se_length\x18\x03 \x01(\r\x12\x11\n\ttoken_ids\x18\x04 \x03(\x05\x12\x13\n\x0b\x63onfidences\x18\x05 \x03(\x02\"D\n\rResyncRequest\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x13\n\x0bhave_length\x18\x03 \x01(\r\")\n\x07Refusal\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\"I\n\x04Load\x12\x13\n\x0bqueued_rows\x18\x01 \x01(\r\x12\x15\n\rfree_sessions\x18\x02 \x01(\r\x12\x15\n\rdraft_time_us\x18\x03 \x01(\r*d\n\x0c\x43loseOutcome\x12\x1d\n\x19\x43LOSE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43LOSE_OUTCOME_FINISHED\x10\x01\x12\x19\n\x15\x43LOSE_OUTCOME_ABORTED\x10\x02\x32^\n\x0c\x44raftService\x12N\n\tSpeculate\x12\x1d.outrider.v1.SpeculateRequest\x1a\x1e.outrider.v1.SpeculateResponse(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17outrider/v1/draft.proto\x12\x0boutrider.v1\"\xb1\x01\n\x05Hello\x12\x18\n\x10protocol_version\x18\x01 \x01(\r\x12\x1d\n\x15tokenizer_fingerprint\x18\x02 \x01(\t\x12\x12\n\nvocab_size\x18\x03 \x01(\r\x12\x16\n\x0eweight_version\x18\x04 \x01(\t\x12\x13\n\x0bincarnation\x18\x05 \x01(\t\x12\x10\n\x08lease_ms\x18\x06 \x01(\r\x12\x0c\n\x04pool\x18\x07 \x01(\t\x12\x0e\n\x06method\x18\x08 \x01(\t\"m\n\x10SpeculateRequest\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.outrider.v1.HelloH\x00\x12+\n\x05round\x18\x02 \x01(\x0b\x32\x1a.outrider.v1.VerifierRoundH\x00\x42\x07\n\x05\x66rame\"{\n\rVerifierRound\x12 \n\x05opens\x18\x01 \x03(\x0b\x32\x11.outrider.v1.Open\x12$\n\x07\x63ommits\x18\x02 \x03(\x0b\x32\x13.outrider.v1.Commit\x12\"\n\x06\x63loses\x18\x03 \x03(\x0b\x32\x12.outrider.v1.Close\"\xe4\x01\n\x04Open\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x11\n\ttoken_ids\x18\x03 \x03(\x05\x12\x15\n\rprompt_length\x18\x04 \x01(\r\x12\x11\n\tdepth_cap\x18\x05 \x01(\r\x12\x0c\n\x04seed\x18\x06 \x01(\x04\x12\x13\n\x0btemperature\x18\x07 \x01(\x01\x12\r\n\x05top_k\x18\x08 \x01(\x05\x12\r\n\x05top_p\x18\t \x01(\x01\x12\x0e\n\x06tenant\x18\n \x01(\t\x12\x14\n\x0cshares_noise\x18\x0b \x01(\x08\x12\x18\n\x10wants_draft_laws\x18\x0c \x01(\x08\"u\n\x06\x43ommit\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x13\n\x0b\x62\x61se_length\x18\x03 \x01(\r\x12\r\n\x05\x64\x65lta\x18\x04 \x03(\x05\x12\x12\n\nnext_depth\x18\x05 \x01(\r\x12\x13\n\x0b\x64\x65\x61\x64line_ms\x18\x06 \x01(\r\"S\n\x05\x43lose\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12*\n\x07outcome\x18\x03 \x01(\x0e\x32\x19.outrider.v1.CloseOutcome\"m\n\x11SpeculateResponse\x12#\n\x05hello\x18\x01 \x01(\x0b\x32\x12.outrider.v1.HelloH\x00\x12*\n\x05round\x18\x02 \x01(\x0b\x32\x19.outrider.v1.DrafterRoundH\x00\x42\x07\n\x05\x66rame\"\xb6\x01\n\x0c\x44rafterRound\x12\"\n\x06\x63hains\x18\x01 \x03(\x0b\x32\x12.outrider.v1.Chain\x12+\n\x07resyncs\x18\x02 \x03(\x0b\x32\x1a.outrider.v1.ResyncRequest\x12&\n\x08refusals\x18\x03 \x03(\x0b\x32\x14.outrider.v1.Refusal\x12\x1f\n\x04load\x18\x04 \x01(\x0b\x32\x11.outrider.v1.LoadJ\x04\x08\x05\x10\x06R\x06tables\"\x8f\x01\n\x05\x43hain\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x13\n\x0b\x62\x61se_length\x18\x03 \x01(\r\x12\x11\n\ttoken_ids\x18\x04 \x03(\x05\x12\x13\n\x0b\x63onfidences\x18\x05 \x03(\x02\x12)\n\ndraft_laws\x18\x06 \x03(\x0b\x32\x15.outrider.v1.DraftLaw\"(\n\x08\x44raftLaw\x12\x0b\n\x03ids\x18\x01 \x03(\x05\x12\x0f\n\x07weights\x18\x02 \x03(\r\"D\n\rResyncRequest\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\x12\x13\n\x0bhave_length\x18\x03 \x01(\r\")\n\x07Refusal\x12\x0f\n\x07session\x18\x01 \x01(\x04\x12\r\n\x05\x65poch\x18\x02 \x01(\r\"I\n\x04Load\x12\x13\n\x0bqueued_rows\x18\x01 \x01(\r\x12\x15\n\rfree_sessions\x18\x02 \x01(\r\x12\x15\n\rdraft_time_us\x18\x03 \x01(\r*d\n\x0c\x43loseOutcome\x12\x1d\n\x19\x43LOSE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x43LOSE_OUTCOME_FINISHED\x10\x01\x12\x19\n\x15\x43LOSE_OUTCOME_ABORTED\x10\x02\x32^\n\x0c\x44raftService\x12N\n\tSpeculate\x12\x1d.outrider.v1.SpeculateRequest\x1a\x1e.outrider.v1.SpeculateResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'outrider.v1.draft_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CLOSEOUTCOME']._serialized_start=1429
-  _globals['_CLOSEOUTCOME']._serialized_end=1529
+  _globals['_CLOSEOUTCOME']._serialized_start=1563
+  _globals['_CLOSEOUTCOME']._serialized_end=1663
   _globals['_HELLO']._serialized_start=41
   _globals['_HELLO']._serialized_end=218
   _globals['_SPECULATEREQUEST']._serialized_start=220
@@ -40,23 +40,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VERIFIERROUND']._serialized_start=331
   _globals['_VERIFIERROUND']._serialized_end=454
   _globals['_OPEN']._serialized_start=457
-  _globals['_OPEN']._serialized_end=637
-  _globals['_COMMIT']._serialized_start=639
-  _globals['_COMMIT']._serialized_end=756
-  _globals['_CLOSE']._serialized_start=758
-  _globals['_CLOSE']._serialized_end=841
-  _globals['_SPECULATERESPONSE']._serialized_start=843
-  _globals['_SPECULATERESPONSE']._serialized_end=952
-  _globals['_DRAFTERROUND']._serialized_start=955
-  _globals['_DRAFTERROUND']._serialized_end=1137
-  _globals['_CHAIN']._serialized_start=1139
-  _globals['_CHAIN']._serialized_end=1239
-  _globals['_RESYNCREQUEST']._serialized_start=1241
-  _globals['_RESYNCREQUEST']._serialized_end=1309
-  _globals['_REFUSAL']._serialized_start=1311
-  _globals['_REFUSAL']._serialized_end=1352
-  _globals['_LOAD']._serialized_start=1354
-  _globals['_LOAD']._serialized_end=1427
-  _globals['_DRAFTSERVICE']._serialized_start=1531
-  _globals['_DRAFTSERVICE']._serialized_end=1625
+  _globals['_OPEN']._serialized_end=685
+  _globals['_COMMIT']._serialized_start=687
+  _globals['_COMMIT']._serialized_end=804
+  _globals['_CLOSE']._serialized_start=806
+  _globals['_CLOSE']._serialized_end=889
+  _globals['_SPECULATERESPONSE']._serialized_start=891
+  _globals['_SPECULATERESPONSE']._serialized_end=1000
+  _globals['_DRAFTERROUND']._serialized_start=1003
+  _globals['_DRAFTERROUND']._serialized_end=1185
+  _globals['_CHAIN']._serialized_start=1188
+  _globals['_CHAIN']._serialized_end=1331
+  _globals['_DRAFTLAW']._serialized_start=1333
+  _globals['_DRAFTLAW']._serialized_end=1373
+  _globals['_RESYNCREQUEST']._serialized_start=1375
+  _globals['_RESYNCREQUEST']._serialized_end=1443
+  _globals['_REFUSAL']._serialized_start=1445
+  _globals['_REFUSAL']._serialized_end=1486
+  _globals['_LOAD']._serialized_start=1488
+  _globals['_LOAD']._serialized_end=1561
+  _globals['_DRAFTSERVICE']._serialized_start=1665
+  _globals['_DRAFTSERVICE']._serialized_end=1759
 # @@protoc_insertion_point(module_scope)

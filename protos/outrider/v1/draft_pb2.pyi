@@ -55,7 +55,7 @@ class VerifierRound(_message.Message):
     def __init__(self, opens: _Optional[_Iterable[_Union[Open, _Mapping]]] = ..., commits: _Optional[_Iterable[_Union[Commit, _Mapping]]] = ..., closes: _Optional[_Iterable[_Union[Close, _Mapping]]] = ...) -> None: ...
 
 class Open(_message.Message):
-    __slots__ = ("session", "epoch", "token_ids", "prompt_length", "depth_cap", "seed", "temperature", "top_k", "top_p", "tenant")
+    __slots__ = ("session", "epoch", "token_ids", "prompt_length", "depth_cap", "seed", "temperature", "top_k", "top_p", "tenant", "shares_noise", "wants_draft_laws")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     TOKEN_IDS_FIELD_NUMBER: _ClassVar[int]
@@ -66,6 +66,8 @@ class Open(_message.Message):
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     TOP_P_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
+    SHARES_NOISE_FIELD_NUMBER: _ClassVar[int]
+    WANTS_DRAFT_LAWS_FIELD_NUMBER: _ClassVar[int]
     session: int
     epoch: int
     token_ids: _containers.RepeatedScalarFieldContainer[int]
@@ -76,7 +78,9 @@ class Open(_message.Message):
     top_k: int
     top_p: float
     tenant: str
-    def __init__(self, session: _Optional[int] = ..., epoch: _Optional[int] = ..., token_ids: _Optional[_Iterable[int]] = ..., prompt_length: _Optional[int] = ..., depth_cap: _Optional[int] = ..., seed: _Optional[int] = ..., temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., tenant: _Optional[str] = ...) -> None: ...
+    shares_noise: bool
+    wants_draft_laws: bool
+    def __init__(self, session: _Optional[int] = ..., epoch: _Optional[int] = ..., token_ids: _Optional[_Iterable[int]] = ..., prompt_length: _Optional[int] = ..., depth_cap: _Optional[int] = ..., seed: _Optional[int] = ..., temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., tenant: _Optional[str] = ..., shares_noise: _Optional[bool] = ..., wants_draft_laws: _Optional[bool] = ...) -> None: ...
 
 class Commit(_message.Message):
     __slots__ = ("session", "epoch", "base_length", "delta", "next_depth", "deadline_ms")
@@ -125,18 +129,28 @@ class DrafterRound(_message.Message):
     def __init__(self, chains: _Optional[_Iterable[_Union[Chain, _Mapping]]] = ..., resyncs: _Optional[_Iterable[_Union[ResyncRequest, _Mapping]]] = ..., refusals: _Optional[_Iterable[_Union[Refusal, _Mapping]]] = ..., load: _Optional[_Union[Load, _Mapping]] = ...) -> None: ...
 
 class Chain(_message.Message):
-    __slots__ = ("session", "epoch", "base_length", "token_ids", "confidences")
+    __slots__ = ("session", "epoch", "base_length", "token_ids", "confidences", "draft_laws")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     BASE_LENGTH_FIELD_NUMBER: _ClassVar[int]
     TOKEN_IDS_FIELD_NUMBER: _ClassVar[int]
     CONFIDENCES_FIELD_NUMBER: _ClassVar[int]
+    DRAFT_LAWS_FIELD_NUMBER: _ClassVar[int]
     session: int
     epoch: int
     base_length: int
     token_ids: _containers.RepeatedScalarFieldContainer[int]
     confidences: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, session: _Optional[int] = ..., epoch: _Optional[int] = ..., base_length: _Optional[int] = ..., token_ids: _Optional[_Iterable[int]] = ..., confidences: _Optional[_Iterable[float]] = ...) -> None: ...
+    draft_laws: _containers.RepeatedCompositeFieldContainer[DraftLaw]
+    def __init__(self, session: _Optional[int] = ..., epoch: _Optional[int] = ..., base_length: _Optional[int] = ..., token_ids: _Optional[_Iterable[int]] = ..., confidences: _Optional[_Iterable[float]] = ..., draft_laws: _Optional[_Iterable[_Union[DraftLaw, _Mapping]]] = ...) -> None: ...
+
+class DraftLaw(_message.Message):
+    __slots__ = ("ids", "weights")
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHTS_FIELD_NUMBER: _ClassVar[int]
+    ids: _containers.RepeatedScalarFieldContainer[int]
+    weights: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, ids: _Optional[_Iterable[int]] = ..., weights: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class ResyncRequest(_message.Message):
     __slots__ = ("session", "epoch", "have_length")

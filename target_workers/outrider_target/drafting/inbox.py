@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
+from outrider_wire.draft_law import DraftLaw
 from outrider_wire.drafting import MAX_CHAIN_TOKENS, Chain
 
 
@@ -23,7 +24,7 @@ class DropReason(Enum):
     OUTBID = "outbid"
     """Another pool's proposal was better."""
     MALFORMED = "malformed"
-    """Ids or confidences out of range, too many, never asked for, or other ids under a key already seen."""
+    """Ids, confidences or laws that cannot be, too many, never asked for, or other ids under a key already seen."""
     UNKNOWN_SESSION = "unknown_session"
     """The session ended, never existed, or lives on another worker."""
     DUPLICATE = "duplicate"
@@ -40,7 +41,9 @@ def continuation(ids: Sequence[int], committed_length: int, chain: Chain) -> tup
     return chain.token_ids[overtaken:]
 
 
-def is_well_formed(chain: Chain, vocab_size: int, sent_length: int, depth_cap: int) -> bool:
+def is_well_formed(
+    chain: Chain, vocab_size: int, sent_length: int, depth_cap: int, wants_draft_laws: bool = False
+) -> bool:
     """Whether a chain is what an honest worker could have sent.
 
     Args:
@@ -48,20 +51,27 @@ def is_well_formed(chain: Chain, vocab_size: int, sent_length: int, depth_cap: i
         vocab_size: ids must lie in [0, vocab_size).
         sent_length: committed ids that the worker has been told of; it cannot continue more.
         depth_cap: longest proposal that the session allows.
+        wants_draft_laws: whether the session asks for the laws that ids were drawn from.
     """
-    ids, confidences = chain.token_ids, chain.confidences
+    ids, confidences, laws = chain.token_ids, chain.confidences, chain.draft_laws
     return (
         0 <= chain.base_length <= sent_length
         and len(ids) <= min(depth_cap, MAX_CHAIN_TOKENS)
         and (not ids or (min(ids) >= 0 and max(ids) < vocab_size))
         and len(confidences) in (0, len(ids))
         and all(0.0 <= confidence <= 1.0 for confidence in confidences)  # false for NaN
+        and len(laws) in ((0, len(ids)) if wants_draft_laws else (0,))
+        and all(law.admits(token, vocab_size) for token, law in zip(ids, laws, strict=False))
     )
 
 
 def confident_prefix(chain: Chain, min_confidence: float) -> Chain:
-    """The chain up to its first id of lower confidence; confidences only ever truncate."""
-    for index, confidence in enumerate(chain.confidences):
+    """The chain up to its first id of lower confidence; confidences only ever truncate.
+
+    Whether an id is kept must not depend on the id itself where it was drawn by chance: what is left would no longer
+    follow its law. There the confidence is that of the law, which is known before the draw, whatever the worker says.
+    """
+    for index, confidence in enumerate(_confidences(chain)):
         if confidence < min_confidence:
             return Chain(
                 chain.session,
@@ -69,14 +79,30 @@ def confident_prefix(chain: Chain, min_confidence: float) -> Chain:
                 chain.base_length,
                 chain.token_ids[:index],
                 chain.confidences[:index],
+                chain.draft_laws[:index],
             )
     return chain
 
 
-class Inbox:
-    """Proposals of one epoch of one session: the freshest usable one, and the newest key for spotting replays."""
+def _confidences(chain: Chain) -> Sequence[float]:
+    if not chain.draft_laws:
+        return chain.confidences
+    said = chain.confidences or (1.0,) * len(chain.token_ids)
+    return [
+        law.confidence if law.token_ids else confidence for law, confidence in zip(chain.draft_laws, said, strict=True)
+    ]
 
-    def __init__(self) -> None:
+
+class Inbox:
+    """Proposals of one epoch of one session: the freshest usable one, and the newest key for spotting replays.
+
+    Args:
+        once: nothing of a proposal that a round has looked at is handed out again. The ratio rules need that: what they
+            made of its first ids says something about the others.
+    """
+
+    def __init__(self, once: bool = False) -> None:
+        self._once = once
         self._newest: Chain | None = None
         self._held: Chain | None = None
         self._used = False
@@ -107,7 +133,13 @@ class Inbox:
 
     def usable(self, ids: Sequence[int], committed_length: int) -> tuple[int, ...]:
         """Proposed ids that continue `ids[:committed_length]`; empty if there are none."""
-        return continuation(ids, committed_length, self._held) if self._held is not None else ()
+        if self._held is None or (self._once and self._used):
+            return ()
+        return continuation(ids, committed_length, self._held)
+
+    def last_laws(self, count: int) -> tuple[DraftLaw, ...]:
+        """Laws of the last `count` ids of the held proposal; empty if it came without."""
+        return () if self._held is None else self._held.draft_laws[len(self._held.draft_laws) - count :]
 
     def mark_used(self) -> bool:
         """The held proposal was considered for a round. True the first time."""

@@ -89,7 +89,8 @@ class Intake:
         if chain.epoch != session.epoch:
             return DropReason.STALE if chain.epoch < session.epoch else DropReason.MALFORMED
         request = session.request
-        if not is_well_formed(chain, self._vocab_size, session.sent_length, request.spec.depth_cap):
+        spec = request.spec
+        if not is_well_formed(chain, self._vocab_size, session.sent_length, spec.depth_cap, spec.wants_draft_laws):
             return DropReason.MALFORMED
         answers = session.awaits_answer(chain.base_length)
         reason = session.inbox.offer(confident_prefix(chain, self._settings.min_confidence), request.ids)

@@ -13,6 +13,7 @@ from outrider_target.drafting.session import DraftedRequest, DraftSession
 from outrider_target.drafting.session_book import SessionBook
 from outrider_target.drafting.speculator import Ask, Proposal
 from outrider_target.drafting.wait_rule import MissingRow
+from outrider_wire.draft_law import DraftLaw
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Offer:
     worker: str
     token_ids: tuple[int, ...]
     worth: float
+    draft_laws: tuple[DraftLaw, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +70,19 @@ class Selection:
                 if offer.session.inbox.mark_used() and rank > 0:
                     self._metrics.dropped.labels(offer.session.pool, DropReason.OUTBID.value).inc()
         return {
-            key: Proposal(offers[0].token_ids, offers[0].session.pool, offers[0].worker)
+            key: Proposal(offers[0].token_ids, offers[0].session.pool, offers[0].worker, offers[0].draft_laws)
             for key, offers in survey.offers.items()
         }
 
     def _offers(self, request: DraftedRequest, ask: Ask) -> list[Offer]:
         offers = []
         for session in request.sessions.values():
-            token_ids = session.inbox.usable(request.ids, ask.committed_length)[: ask.depth]
+            usable = session.inbox.usable(request.ids, ask.committed_length)
+            token_ids = usable[: ask.depth]
             if token_ids and session.worker is not None:
                 worth = self._acceptance.expected_accepted(session.pool, len(token_ids))
-                offers.append(Offer(session, session.worker, token_ids, worth))
+                laws = session.inbox.last_laws(len(usable))[: ask.depth]
+                offers.append(Offer(session, session.worker, token_ids, worth, laws))
         offers.sort(key=lambda offer: (-offer.worth, offer.session.pool))
         return offers
 

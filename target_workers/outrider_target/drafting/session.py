@@ -57,9 +57,12 @@ class DraftSession:
     """When the present wish was made to the present worker."""
     resyncs: int = 0
     """Since the last usable answer."""
-    inbox: Inbox = field(default_factory=Inbox)
+    inbox: Inbox = field(init=False)
     barred_until_s: dict[str, float] = field(default_factory=dict)
     """Workers that must not hold this session before a moment."""
+
+    def __post_init__(self) -> None:
+        self.inbox = Inbox(once=self.request.spec.wants_draft_laws)
 
     def start_epoch(self, worker: str | None, now_s: float) -> None:
         """Begin anew on `worker` (None: nowhere for now). Whatever was sent or received before no longer counts."""
@@ -72,7 +75,7 @@ class DraftSession:
         self.sent_length = 0
         self.want_sent = False
         self.asked_at_s = now_s
-        self.inbox = Inbox()
+        self.inbox = Inbox(once=self.request.spec.wants_draft_laws)
 
     def wish(self, now_s: float) -> None:
         """The request wants a proposal after its last id; pass it on with the next row."""
@@ -131,4 +134,6 @@ class DraftSession:
             top_k=spec.sampling.top_k,
             top_p=spec.sampling.top_p,
             tenant=spec.tenant,
+            shares_noise=spec.shares_noise,
+            wants_draft_laws=spec.wants_draft_laws,
         )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from outrider_wire.draft_law import DraftLaw
 from outrider_wire.drafting import CloseOutcome
 from outrider_wire.registry import DraftLinkStatus, Snapshot
 from outrider_wire.sampling import SamplingParams
@@ -24,6 +25,10 @@ class SessionSpec:
     pool: str | None = None
     """Only this pool; None means every pool."""
     tenant: str = ""
+    shares_noise: bool = True
+    """Whether `sampling.seed` is that of the target's own noise; otherwise it is for proposers alone."""
+    wants_draft_laws: bool = False
+    """Whether ids that are drawn by chance must come with the laws that they were drawn from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,8 @@ class Proposal:
     pool: str
     worker: str
     """Incarnation of the draft worker, for statistics."""
+    draft_laws: tuple[DraftLaw, ...] = ()
+    """Empty if no id was drawn by chance; otherwise the law of each id."""
 
 
 @dataclass(frozen=True, slots=True)

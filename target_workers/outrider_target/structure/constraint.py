@@ -41,16 +41,18 @@ class Constraint:
         return self._matcher.validate_tokens(list(token_ids[: ends[0]] if ends else token_ids))
 
     def masks(self, token_ids: Sequence[int]) -> npt.NDArray[np.uint32]:
-        """[len(token_ids) + 1, ceil(V / 32)] what may come next and after each of the legal `token_ids`.
+        """[len(token_ids) + 1, ceil(V / 32)] what may come next and after each of `token_ids`.
 
-        Bit v % 32 of word v // 32 is 1 where id v may come; all are 0 where the matcher has given up.
+        Bit v % 32 of word v // 32 is 1 where id v may come. After an illegal id nothing may, nor where the matcher has
+        given up.
         """
         matcher = self._matcher.deep_copy()
         rows = [self._mask(matcher)]
-        for token in token_ids:
+        for token in token_ids[: self.legal(token_ids)]:
             matcher.consume_token(token)
             rows.append(self._mask(matcher))
-        return np.stack(rows)
+        nothing = np.zeros_like(rows[0])
+        return np.stack([*rows, *[nothing] * (len(token_ids) + 1 - len(rows))])
 
     def _mask(self, matcher: LLMatcher) -> npt.NDArray[np.uint32]:
         mask = np.frombuffer(matcher.compute_bitmask(), np.uint32)

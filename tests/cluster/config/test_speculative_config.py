@@ -118,16 +118,92 @@ def test_an_absent_method_is_inferred_from_the_model(model: str, method: str) ->
     assert f"{method} is not available yet" in refusal({"model": model, "num_speculative_tokens": 3})
 
 
-@pytest.mark.parametrize("rule", ["strict", "standard", "probabilistic", "block", "synthetic"])
-def test_known_acceptance_rules_are_refused_as_not_available_yet(rule: str) -> None:
-    message = refusal({"rejection_sample_method": rule})
-    assert f"speculative_config.rejection_sample_method: {rule} is not available yet" in message
-    assert "allowed: coupled" in message
+SYNTHETIC = {**NGRAM, "rejection_sample_method": "synthetic"}
 
 
-def test_a_misspelt_acceptance_rule_is_not_called_unavailable() -> None:
-    assert 'is no acceptance rule, got "couplde", allowed: coupled. Did you mean coupled?' in refusal(
-        {"rejection_sample_method": "couplde"}
+@pytest.mark.parametrize(
+    ("keys", "method", "wants_laws"),
+    [
+        ({}, "coupled", False),
+        ({"rejection_sample_method": "strict"}, "strict", False),
+        ({"rejection_sample_method": "probabilistic"}, "probabilistic", True),
+        ({"rejection_sample_method": "block"}, "block", True),
+        ({"rejection_sample_method": "block", "draft_sample_method": "greedy"}, "block", False),
+        ({"rejection_sample_method": "standard"}, "strict", False),
+        ({"rejection_sample_method": "standard", "draft_sample_method": "greedy"}, "strict", False),
+        ({"rejection_sample_method": "standard", "draft_sample_method": "probabilistic"}, "probabilistic", True),
+    ],
+)
+def test_acceptance_rules_of_both_generations_are_understood(
+    keys: dict[str, str], method: str, wants_laws: bool
+) -> None:
+    rule = config({**NGRAM, **keys}).acceptance_rule
+    assert (rule.method.value, rule.wants_draft_laws) == (method, wants_laws)
+    assert rule.shares_noise is (method == "coupled")
+
+
+@pytest.mark.parametrize(
+    ("keys", "rates"),
+    [
+        pytest.param({"synthetic_acceptance_rate": 0.5}, (1.0, 1.0, 0.0, 0.0), id="half of 4 is 2"),
+        pytest.param({"synthetic_acceptance_length": 3.5}, (1.0, 1.0, 0.5, 0.0), id="the target's own token counts"),
+        pytest.param({"synthetic_acceptance_length": 5}, (1.0,) * 4, id="the longest"),
+        pytest.param({"synthetic_acceptance_length": 1}, (0.0,) * 4, id="the shortest"),
+        pytest.param(
+            {"synthetic_acceptance_rates": [0.8, 0.4, 0.4, 0]}, (0.8, 0.5, 1.0, 0.0), id="as vLLM's: of prefixes"
+        ),
+        pytest.param({"synthetic_acceptance_rates": [0.5, 0, 0, 0]}, (0.5, 0.0, 0.0, 0.0), id="nothing after nothing"),
+    ],
+)
+def test_pretended_acceptance_of_both_generations_becomes_chances_by_place(
+    keys: dict[str, Any], rates: tuple[float, ...]
+) -> None:
+    assert config({**SYNTHETIC, **keys}).acceptance_rule.synthetic_rates == pytest.approx(rates)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({}, "synthetic needs one of synthetic_acceptance_rate"),
+        ({"synthetic_acceptance_rate": 0.5, "synthetic_acceptance_length": 2}, "given 2 of them"),
+        ({"synthetic_acceptance_rates": [0.5]}, "must be 4, one for each place"),
+        ({"synthetic_acceptance_rates": [0.1, 0.2, 0.2, 0.2]}, "never increase"),
+        ({"synthetic_acceptance_length": 5.5}, "exceeds num_speculative_tokens + 1, 5"),
+        ({"synthetic_acceptance_length": 0.5}, "at least 1"),
+    ],
+)
+def test_pretended_acceptance_that_cannot_be_is_refused(keys: dict[str, Any], words: str) -> None:
+    assert words in refusal({**SYNTHETIC, **keys})
+
+
+def test_pretended_acceptance_without_a_draft_pool_is_refused() -> None:
+    message = refusal({"rejection_sample_method": "synthetic", "synthetic_acceptance_rate": 0.5})
+    assert "there is no draft pool" in message
+
+
+@pytest.mark.parametrize("rule", ["probabilistic", "block"])
+def test_a_ratio_rule_with_several_pools_is_refused_with_the_reason(rule: str) -> None:
+    pools = [{"name": "a", "method": "ngram"}, {"name": "b", "method": "suffix"}]
+    message = refusal({"rejection_sample_method": rule}, draft_pools=pools)
+    assert "cannot choose among 2 draft pools: the choice would depend on the proposed tokens" in message
+    assert config({"rejection_sample_method": "strict"}, draft_pools=pools).pool_names == ("a", "b")
+
+
+def test_draws_of_drafters_without_a_rule_that_reads_their_laws_are_refused() -> None:
+    assert "needs probabilistic or block, the rule is coupled" in refusal(
+        {**NGRAM, "draft_sample_method": "probabilistic"}
+    )
+
+
+def test_a_misspelt_acceptance_rule_is_told_the_nearest() -> None:
+    message = refusal({"rejection_sample_method": "couplde"})
+    assert "is no acceptance rule, got 'couplde', allowed: coupled or strict" in message
+    assert "Did you mean coupled?" in message
+
+
+def test_a_pretended_rate_without_the_rule_is_refused() -> None:
+    assert "synthetic_acceptance_rate belongs to rejection_sample_method synthetic" in refusal(
+        {**NGRAM, "synthetic_acceptance_rate": 0.5}
     )
 
 
@@ -147,7 +223,6 @@ def test_a_misspelt_acceptance_rule_is_not_called_unavailable() -> None:
         ("num_speculative_tokens_per_batch_size", [[1, 4, 3], [4, 9, 1]], "[1, 4] and [4, 9] overlap"),
         ("enable_adaptive_verification", True, "is not available yet"),
         ("synthetic_acceptance_rate", 1.5, "at most 1"),
-        ("synthetic_acceptance_rate", 0.5, "is not available yet"),
         ("use_heterogeneous_vocab", True, "belongs to method draft_model, which is not available yet"),
         ("draft_tensor_parallel_size", 2, "is not available yet with method ngram"),
         ("quantization", "fp8", "is not available yet with method ngram"),

@@ -14,6 +14,7 @@ from outrider_doubles.toy_forward import ToyForward
 from outrider_kernels.reference import sample_reference
 from outrider_runtime.clock import ManualClock
 from outrider_runtime.errors import OutriderError
+from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
 from outrider_target.control.depth_policy import DepthPolicy, StaticPolicy
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Speculator
@@ -95,6 +96,7 @@ class EngineBench:
         speculator: Speculator | None = None,
         depth: int | DepthPolicy = 0,
         forward: ToyForward | None = None,
+        rule: AcceptanceRule = COUPLED_RULE,
     ) -> None:
         self.forward = forward or ToyForward(VOCAB_SIZE)
         self.registry = CollectorRegistry()
@@ -106,6 +108,7 @@ class EngineBench:
             DepthControl(StaticPolicy(depth) if isinstance(depth, int) else depth),
             ManualClock(),
             EngineMetrics(self.registry, "toy"),
+            rule=rule,
         )
 
     def submit(self, request: GenerationRequest, seed: int) -> Collector:

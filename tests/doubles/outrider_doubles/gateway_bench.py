@@ -58,6 +58,7 @@ async def gateway_bench(
     settings: GatewaySettings | None = None,
     pools: tuple[str, ...] = ("ngram",),
     key: str = "none",
+    is_synthetic: bool = False,
 ) -> AsyncIterator[GatewayBench]:
     """Start everything, hand it over, stop everything."""
     controller, mine = ScriptedController(), list([ScriptedTarget()] if targets is None else targets)
@@ -69,7 +70,7 @@ async def gateway_bench(
             await target.start()
             cleanup.push_async_callback(target.die)
         controller.members = [target.member() for target in mine]
-        model = ServedModel(MODEL, ByteTokenizer(), ByteTemplate(), pools)
+        model = ServedModel(MODEL, ByteTokenizer(), ByteTemplate(), pools, is_synthetic)
         gateway = Gateway(settings or free_ports(), model, controller.find, registry, heartbeat_s=HEARTBEAT_S)
         await gateway.start()
         cleanup.push_async_callback(gateway.stop)

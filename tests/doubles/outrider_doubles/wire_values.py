@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from outrider_wire.draft_law import DraftLaw
 from outrider_wire.drafting import (
     Chain,
     Close,
@@ -23,6 +24,7 @@ from outrider_wire.generation import (
     FinishReason,
     GenerationDelta,
     GenerationRequest,
+    RejectionSampleMethod,
     RoundReport,
     SpeculationStatistics,
     TokenLogprobs,
@@ -54,13 +56,14 @@ def some(item: st.SearchStrategy[object]) -> st.SearchStrategy[tuple[object, ...
 
 
 hellos = st.builds(Hello, u32, name, u32, name, name, u32, name, name)
-opens = st.builds(Open, u64, u32, tokens, u32, u32, u64, double, token, double, name)
+opens = st.builds(Open, u64, u32, tokens, u32, u32, u64, double, token, double, name, st.booleans(), st.booleans())
 commits = st.builds(Commit, u64, u32, u32, tokens, u32, u32)
 closes = st.builds(Close, u64, u32, st.sampled_from(CloseOutcome))
 verifier_frames = hellos | st.builds(VerifierRound, some(opens), some(commits), some(closes))
 
 confidences = st.lists(st.floats(width=32, allow_nan=False), max_size=4).map(tuple)
-chains = st.builds(Chain, u64, u32, u32, tokens, confidences)
+laws = some(st.builds(DraftLaw, tokens, counts))
+chains = st.builds(Chain, u64, u32, u32, tokens, confidences, laws)
 resyncs = st.builds(ResyncRequest, u64, u32, u32)
 refusals = st.builds(Refusal, u64, u32)
 loads = st.none() | st.builds(Load, u32, u32, u32)
@@ -98,7 +101,8 @@ requests = st.builds(
     GenerationRequest, name, name, st.none(), st.none() | tokens, sampling, speculation, name, tokens
 ) | st.builds(GenerationRequest, name, name, name, st.none(), sampling, speculation, name, tokens)
 
-statistics = st.builds(SpeculationStatistics, u32, u32, u32, u32, u32, u64, counts, counts, pools, pools)
+methods = st.sampled_from(RejectionSampleMethod)
+statistics = st.builds(SpeculationStatistics, u32, u32, u32, u32, u32, u64, counts, counts, pools, pools, methods)
 finished = st.builds(
     Finished,
     st.sampled_from(FinishReason),

@@ -1,0 +1,57 @@
+"""Pretended acceptance: proposed ids are kept by a coin of given chances, whatever they say. For load tests only.
+
+A row accepts its j-th proposed id while  unit(r_j) < rates[j - 1], with the draws r_j of `ratio_verify`. Then it emits
+a token drawn from the target's own law after what it accepted. So what comes out is *not* what the target would say:
+the drafts are in it. Rates are those of an id after all before it were accepted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from outrider_kernels.arguments import check_arguments, check_changes
+from outrider_kernels.arrays import plain, plain_changes, plain_rows, plain_sampling
+from outrider_kernels.bad_rows import find_bad_rows, logit_array
+from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
+from outrider_kernels.logits_rows import LogitsRows, stack_changes
+from outrider_kernels.synthetic_numba import verify_synthetic_rows
+
+
+def verify_synthetic(
+    logits: torch.Tensor,
+    rows: VerifyRows,
+    sampling: SamplingRows,
+    rates: npt.NDArray[np.float64],
+    changes: LogitsRows | None = None,
+) -> VerifyResult:
+    """Keep proposals of B rows by chance.
+
+    Args:
+        logits: [N, V] as in `verify.verify`.
+        rows: B rows of proposed ids, N - B in all.
+        sampling: B rows of sampling parameters.
+        rates: [R] chances in [0, 1] by place in the proposal; at places from R on nothing is accepted.
+        changes: what B rows change about their logits; None is nothing.
+
+    Returns:
+        Accepted counts [B] and emitted ids [N]; unused places hold PADDING_ID.
+
+    Raises:
+        ValueError: a shape, dtype or range is wrong; or a row's logits are bad, as in `verify.verify`.
+    """
+    changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
+    check_arguments(logits, rows, sampling)
+    check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
+    if rates.ndim != 1 or not np.all((rates >= 0) & (rates <= 1)):
+        raise ValueError(f"expected rates in [0, 1], given {rates.tolist()}")
+    bad = find_bad_rows(logits, rows.logit_starts)
+    if len(bad):
+        raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
+    result = VerifyResult(np.zeros(len(rows.first_position), np.int32), np.full(len(logits), PADDING_ID, np.int32))
+    arguments = plain_rows(rows), plain_sampling(sampling), plain_changes(changes)
+    verify_synthetic_rows(
+        logit_array(logits), *arguments, plain(rates, np.float64), result.accepted_counts, result.emitted
+    )
+    return result
