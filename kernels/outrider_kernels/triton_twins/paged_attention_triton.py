@@ -120,7 +120,7 @@ def attention_form(group: int, size: int, dtype: torch.dtype) -> dict[str, int]:
 
 
 def _lines(group: int) -> int:
-    return max(_FEWEST_LINES, triton.next_power_of_2(group))
+    return max(_FEWEST_LINES, int(triton.next_power_of_2(group)))
 
 
 def _check(queries: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor) -> None:

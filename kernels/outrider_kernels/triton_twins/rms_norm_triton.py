@@ -99,7 +99,7 @@ def _launch(
 
 
 def _warps(size: int) -> int:
-    return min(_MOST_WARPS, max(_FEWEST_WARPS, triton.next_power_of_2(size) // _NUMBERS_PER_WARP))
+    return min(_MOST_WARPS, max(_FEWEST_WARPS, int(triton.next_power_of_2(size)) // _NUMBERS_PER_WARP))
 
 
 @triton.jit
