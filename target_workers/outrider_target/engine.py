@@ -28,7 +28,7 @@ from outrider_target.round import Round
 from outrider_target.scheduler import Scheduler
 from outrider_target.sequence import Sequence
 from outrider_target.sequence_drafting import SequenceDrafting
-from outrider_target.sequence_statistics import SequenceStatistics
+from outrider_target.sequence_statistics import SequenceStatistics, sequence_depth
 from outrider_target.settings import TargetSettings
 from outrider_target.sink import Delivery, Sink, deliver
 from outrider_target.structure.constraint import Constraint
@@ -304,9 +304,3 @@ class Engine:
 class _Live:
     sequence: Sequence
     sink: Sink
-
-
-def sequence_depth(request: GenerationRequest, depth: int) -> int:
-    """The depth that a request is configured with: the engine's, bounded by the request's own."""
-    wanted = request.speculation.max_depth
-    return depth if wanted is None else min(depth, wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from outrider_wire.generation import RejectionSampleMethod, RoundReport, SpeculationStatistics
+from outrider_wire.generation import GenerationRequest, RejectionSampleMethod, RoundReport, SpeculationStatistics
 
 
 @dataclass(slots=True)
@@ -91,3 +91,9 @@ class SequenceStatistics:
 
 def _microseconds(start_s: float, end_s: float | None) -> int:
     return 0 if end_s is None else max(0, round((end_s - start_s) * 1e6))
+
+
+def sequence_depth(request: GenerationRequest, depth: int) -> int:
+    """The depth that a request is configured with: the engine's, bounded by the request's own."""
+    wanted = request.speculation.max_depth
+    return depth if wanted is None else min(depth, wanted)
