@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from outrider_cluster.cli.failure import FAILED, errors, exit_codes
+from outrider_cluster.cli.planning import simulate, tune
 
 DASHBOARD = "http://127.0.0.1:8265"
 GATEWAY = "http://127.0.0.1:8000"
@@ -114,3 +115,28 @@ def status(
             typer.echo(json.dumps(found, indent=2))
         else:
             print_status(found)
+
+
+@app.command()
+def top(
+    url: Annotated[str, typer.Option(envvar="OUTRIDER_URL", help="Base URL of a gateway.")] = GATEWAY,
+    every_s: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False,
+    api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
+) -> None:
+    """Watch a cluster: throughput, targets, depth and its reason, pools, acceptance, late drafts."""
+    from rich.console import Console
+
+    from outrider_cluster.cli.top import Watcher, show_live, show_once
+    from outrider_runtime.clock import SystemClock
+
+    with exit_codes():
+        watcher = Watcher(url, api_key, SystemClock())
+        if once:
+            show_once(watcher, Console())
+        else:
+            show_live(watcher, url, Console(), every_s)
+
+
+app.command()(simulate)
+app.command()(tune)

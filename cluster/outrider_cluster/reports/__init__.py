@@ -1,0 +1,1 @@
+"""Reports as JSON, PNG and one self-contained HTML page."""

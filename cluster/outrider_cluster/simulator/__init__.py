@@ -1,0 +1,1 @@
+"""Discrete-event simulation of a cluster, with the live policies inside."""

@@ -1,0 +1,133 @@
+"""What a simulation counts: totals after the warm-up, and a series over time."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import numpy as np
+
+from outrider_cluster.simulator.request import Request
+from outrider_cluster.simulator.target import Round
+
+BUCKETS = 240
+
+
+class Percentiles(TypedDict):
+    """Of one measured thing, in milliseconds; null where there was nothing to measure."""
+
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+@dataclass(slots=True)
+class Bucket:
+    """One slice of time, all targets together."""
+
+    steps: int = 0
+    rows: int = 0
+    tokens: int = 0
+    proposed: int = 0
+    level: float = 0.0
+    threshold: float = 0.0
+    waiting: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+
+
+class Measurements:
+    """Counts rounds and answers.
+
+    Args:
+        duration_s: of the simulation.
+        warm_up_s: nothing before it counts in totals; the series has it.
+    """
+
+    def __init__(self, duration_s: float, warm_up_s: float) -> None:
+        self.duration_s = duration_s
+        self.warm_up_s = warm_up_s
+        self.buckets = [Bucket() for _ in range(BUCKETS)]
+        self.tokens = self.steps = self.rows = self.asked = self.used = self.answered = 0
+        self.waited_s = self.step_s = 0.0
+        self.by_rows: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        """Steps by decode rows, and then by depth."""
+        self.proposed_at: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self.accepted_at: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self.reasons: Counter[str] = Counter()
+        self._first_ms, self._token_ms = array("d"), array("d")
+
+    def note_round(self, done: Round, waiting: int) -> None:
+        """A target finished a step; `waiting` requests are queued there."""
+        step = done.step
+        rows, proposed = len(step.decoding), sum(offered for _, offered, _ in done.accepted)
+        bucket = self.buckets[min(BUCKETS - 1, int(step.ends_s / self.duration_s * BUCKETS))]
+        bucket.steps += 1
+        bucket.rows += rows
+        bucket.tokens += done.tokens
+        bucket.proposed += proposed
+        bucket.level += step.decision.level
+        bucket.threshold += step.decision.threshold
+        bucket.waiting += waiting
+        bucket.reasons[step.decision.reason.value] += 1
+        if step.ends_s >= self.warm_up_s:
+            self._count(done, rows)
+
+    def _count(self, done: Round, rows: int) -> None:
+        step = done.step
+        self.tokens += done.tokens
+        self.steps += 1
+        self.rows += rows
+        self.asked += len(step.asked)
+        self.used += len(step.offers)
+        self.waited_s += step.waited_s
+        self.step_s += step.ends_s - step.started_s
+        self.reasons[step.decision.reason.value] += 1
+        if rows:
+            self.by_rows[rows][step.decision.level] += 1
+        for pool, proposed, accepted in done.accepted:
+            self.proposed_at[pool][proposed] += 1
+            self.accepted_at[pool][accepted] += 1
+
+    def note_answer(self, request: Request, now_s: float) -> None:
+        """A request was answered in full."""
+        if now_s < self.warm_up_s or request.first_s is None:
+            return
+        self.answered += 1
+        self._first_ms.append(1e3 * (request.first_s - request.arrived_s))
+        if request.emitted > 1:
+            self._token_ms.append(1e3 * (now_s - request.first_s) / (request.emitted - 1))
+
+    @property
+    def counted_s(self) -> float:
+        """Seconds that totals cover."""
+        return self.duration_s - self.warm_up_s
+
+    def first_token_ms(self) -> Percentiles:
+        """Time to first token of answered requests."""
+        return percentiles(self._first_ms)
+
+    def token_ms(self) -> Percentiles:
+        """Time per token after the first, by request."""
+        return percentiles(self._token_ms)
+
+    def acceptance_at(self, pool: str) -> list[float]:
+        """Share of proposals long enough whose id at a position was accepted, all before it being so, by position."""
+        proposed, accepted = self.proposed_at[pool], self.accepted_at[pool]
+        longest = max(proposed, default=0)
+        shares = []
+        for position in range(longest):
+            tried = sum(n for length, n in proposed.items() if length > position)
+            right = sum(n for length, n in accepted.items() if length > position)
+            shares.append(right / tried if tried else 0.0)
+        return shares
+
+
+def percentiles(values: Sequence[float]) -> Percentiles:
+    """Of any number of values."""
+    if not len(values):
+        return Percentiles(p50=None, p90=None, p99=None)
+    p50, p90, p99 = np.percentile(np.asarray(values), (50, 90, 99)).tolist()
+    return Percentiles(p50=p50, p90=p90, p99=p99)

@@ -1,0 +1,76 @@
+"""A draft pool: its workers, and how often its proposals are right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from outrider_cluster.simulator.draft_workers import DraftWorker
+from outrider_cluster.simulator.randomness import Randomness
+from outrider_cluster.simulator.scenario import DraftPool
+from outrider_cluster.simulator.traffic import RequestKind
+
+MAX_POSITIONS = 160
+"""Longest path along a proposal, salvaged parts included."""
+
+
+class Pool:
+    """State of one pool.
+
+    Args:
+        settings: of the scenario.
+        index: its place among the pools.
+        kinds: kinds of requests; each may have an acceptance of its own.
+    """
+
+    def __init__(self, settings: DraftPool, index: int, kinds: tuple[RequestKind, ...]) -> None:
+        self.settings = settings
+        self.index = index
+        self.name = settings.name
+        self.drafts_ahead = settings.answers != "after_commit"
+        self.workers = [DraftWorker(number) for number in range(settings.workers)]
+        self.table_time = settings.table_time or settings.time
+        self._next = 0
+        self._shares = {kind.name: kind.acceptance.get(settings.name, settings.acceptance) for kind in kinds}
+        self._survival: Mapping[str, list[float]] = {}
+        self.set_rightness(1.0)
+
+    def set_rightness(self, factor: float) -> None:
+        """From now on proposals are accepted `factor` times as often at every position."""
+        self._survival = {kind: _survival(shares, factor) for kind, shares in self._shares.items()}
+
+    def survival(self, kind: str) -> list[float]:
+        """Probability that a proposal's first n ids are right, by n, for one kind of request."""
+        return self._survival[kind]
+
+    def assign(self) -> DraftWorker | None:
+        """A worker for a new session, in turn; None if none is up."""
+        for _ in range(len(self.workers)):
+            worker = self.workers[self._next]
+            self._next = (self._next + 1) % len(self.workers)
+            if worker.is_up:
+                return worker
+        return None
+
+    def hits_table(self, rejected: bool, depth: int, kind: str, randomness: Randomness) -> bool:
+        """Whether what was drafted ahead fits the round's outcome.
+
+        Args:
+            rejected: whether a proposed id was rejected.
+            depth: ids that were proposed.
+            kind: of the request.
+            randomness: for the draw.
+        """
+        settings = self.settings
+        if settings.answers == "run_ahead":
+            survival = self.survival(kind)
+            chance = 0.0 if rejected or survival[depth] == 0 else survival[depth + 1] / survival[depth]
+        else:
+            chance = settings.table_hit_after_rejection if rejected else settings.table_hit_after_acceptance
+        return randomness.uniform() < chance
+
+
+def _survival(shares: tuple[float, ...], factor: float) -> list[float]:
+    survival = [1.0]
+    for position in range(MAX_POSITIONS):
+        survival.append(survival[-1] * shares[min(position, len(shares) - 1)] * factor)
+    return survival

@@ -1,0 +1,69 @@
+"""Requests, and the drafts that are on their way for them."""
+
+from __future__ import annotations
+
+from outrider_cluster.simulator.draft_workers import Batch, DraftWorker
+from outrider_cluster.simulator.traffic import RequestKind
+
+
+class Draft:
+    """A proposal of one pool: asked for at a moment, there at another."""
+
+    __slots__ = ("asked_s", "back_s", "batch", "length", "not_before_s", "offset", "worker")
+
+    def __init__(self, worker: DraftWorker, batch: Batch, asked_s: float, length: int, back_s: float) -> None:
+        self.worker = worker
+        self.batch = batch
+        self.asked_s = asked_s
+        self.length = length
+        self.back_s = back_s
+        self.offset = 0
+        """Ids of it that were overtaken, and right."""
+        self.not_before_s = 0.0
+
+    @property
+    def arrival_s(self) -> float:
+        """When it is at the target, as things stand."""
+        return max(self.batch.end_s + self.back_s, self.not_before_s)
+
+
+class Request:
+    """One request. What is committed survives its target; draft state does not."""
+
+    __slots__ = (
+        "ahead", "arrived_s", "cached", "client", "drafts", "emitted", "first_s", "key", "kind", "left", "next_depth",
+        "old", "prompt_left", "prompt_tokens", "workers",
+    )  # fmt: skip
+
+    def __init__(self, key: int, kind: RequestKind, prompt_tokens: int, output_tokens: int, arrived_s: float) -> None:
+        self.key = key
+        self.kind = kind
+        self.prompt_tokens = prompt_tokens
+        self.left = output_tokens
+        self.arrived_s = arrived_s
+        self.client: int | None = None
+        self.first_s: float | None = None
+        self.emitted = 0
+        self.prompt_left = prompt_tokens
+        self.cached = 0
+        self.next_depth = 0
+        self.workers: list[DraftWorker | None] = []
+        self.drafts: list[Draft | None] = []
+        self.old: list[Draft | None] = []
+        self.ahead: list[Draft | None] = []
+
+    @property
+    def total_tokens(self) -> int:
+        """Tokens that its cache holds in the end."""
+        return self.prompt_tokens + self.emitted + self.left
+
+    def start_over(self) -> None:
+        """Its target is gone: everything committed is prompt elsewhere, all draft state is lost."""
+        self.prompt_left = self.prompt_tokens + self.emitted
+        self.cached = self.next_depth = 0
+        self.workers, self.drafts, self.old, self.ahead = [], [], [], []
+
+    def limit(self, max_depth: int) -> int:
+        """Deepest proposal that it allows: one less than the ids that it may still emit."""
+        wanted = self.kind.max_depth
+        return min(max_depth if wanted is None else min(wanted, max_depth), self.left - 1)

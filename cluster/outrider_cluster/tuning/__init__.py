@@ -1,0 +1,1 @@
+"""Finds depths for a cluster by trying them: load by depth by pool."""

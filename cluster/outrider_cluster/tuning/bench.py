@@ -1,0 +1,26 @@
+"""What can measure a cell: a running cluster, or a simulated one."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from outrider_cluster.tuning.outcome import CellOutcome
+from outrider_cluster.tuning.plan import Cell
+
+
+class Bench(Protocol):
+    """Measures cells, one at a time."""
+
+    @property
+    def name(self) -> str:
+        """What is measured, in words; a journal of another bench is not gone on with."""
+
+    def measure(self, cell: Cell, seconds: float) -> CellOutcome:
+        """Measure one cell for about so long.
+
+        Raises:
+            OutriderError: it cannot be measured.
+        """
+
+    def close(self) -> None:
+        """Give back what it holds."""

@@ -1,0 +1,91 @@
+"""Cells from a scenario: its targets, pools and network, under closed loops of every load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from outrider_cluster.simulator.measurements import Measurements
+from outrider_cluster.simulator.scenario import Control, Scenario
+from outrider_cluster.simulator.traffic import ClosedLoop
+from outrider_cluster.simulator.world import World
+from outrider_cluster.tuning.outcome import CellOutcome
+from outrider_cluster.tuning.plan import ALL_POOLS, Cell
+from outrider_runtime.errors import InvalidConfig
+
+_SIMULATED_S = 60.0
+_WARM_UP_S = 5.0
+
+
+class SimulatedBench:
+    """Measures in simulated time; a cell takes a moment, whatever it is given.
+
+    Args:
+        scenario: what is known of a cluster. Its own traffic and control are replaced, its failures left out.
+        folder: where paths in it start.
+    """
+
+    def __init__(self, scenario: Scenario, folder: Path) -> None:
+        self._scenario = scenario
+        self._folder = folder
+        self.name = f"scenario {scenario.name}"
+
+    def measure(self, cell: Cell, seconds: float) -> CellOutcome:
+        """Simulate one cell."""
+        pools = [pool.name for pool in self._scenario.draft_pools]
+        if cell.pool not in (ALL_POOLS, *pools):
+            raise InvalidConfig(f"pool {cell.pool}: the scenario has {', '.join(pools) or 'none'}")
+        world = World(self._cell_scenario(cell), self._folder)
+        world.run()
+        return _outcome(cell, world.measurements)
+
+    def _cell_scenario(self, cell: Cell) -> Scenario:
+        scenario = self._scenario
+        drafting = [pool for pool in scenario.draft_pools if cell.pool in (ALL_POOLS, pool.name)]
+        loop = ClosedLoop(kind="closed_loop", clients=cell.load * scenario.targets.count)
+        kinds = [
+            kind.model_copy(
+                update={"acceptance": {p.name: kind.acceptance[p.name] for p in drafting if p.name in kind.acceptance}}
+            )
+            for kind in scenario.traffic.kinds
+        ]
+        control = {**scenario.control.model_dump(), "depth": "static", "num_speculative_tokens": cell.depth}
+        return scenario.model_copy(
+            update={
+                "traffic": scenario.traffic.model_copy(update={"arrivals": loop, "kinds": tuple(kinds)}),
+                "draft_pools": tuple(drafting),
+                "control": Control.model_validate({**control, "num_speculative_tokens_per_batch_size": None}),
+                "failures": (),
+                "duration_s": _SIMULATED_S + _WARM_UP_S,
+                "warm_up_s": _WARM_UP_S,
+            }
+        )
+
+    def close(self) -> None:
+        """Holds nothing."""
+
+
+def _outcome(cell: Cell, m: Measurements) -> CellOutcome:
+    longest = max((length for counts in m.proposed_at.values() for length in counts), default=0)
+    proposed, accepted = [0] * longest, [0] * longest
+    for pool, lengths in m.proposed_at.items():
+        for position in range(longest):
+            right = sum(n for count, n in m.accepted_at[pool].items() if count > position)
+            accepted[position] += right
+            # Tried: proposed that far, and all before it accepted.
+            before = sum(n for count, n in m.accepted_at[pool].items() if count >= position)
+            proposed[position] += min(before, sum(n for length, n in lengths.items() if length > position))
+    first, token = m.first_token_ms(), m.token_ms()
+    return CellOutcome(
+        load=cell.load,
+        depth=cell.depth,
+        pool=cell.pool,
+        tokens_per_s=m.tokens / m.counted_s,
+        first_token_p50_ms=first["p50"],
+        first_token_p99_ms=first["p99"],
+        token_p50_ms=token["p50"],
+        token_p99_ms=token["p99"],
+        rounds=sum(n for lengths in m.proposed_at.values() for n in lengths.values()),
+        proposed_at=tuple(proposed),
+        accepted_at=tuple(accepted),
+        answers=m.answered,
+    )
