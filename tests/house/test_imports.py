@@ -15,6 +15,9 @@ SMALL_PACKAGES = {
     "outrider_cluster.gateway": "cluster/outrider_cluster/gateway",
     "outrider_cluster.controller": "cluster/outrider_cluster/controller",
     "outrider_cluster.config": "cluster/outrider_cluster/config",
+    "outrider_cluster.simulator": "cluster/outrider_cluster/simulator",
+    "outrider_cluster.tuning": "cluster/outrider_cluster/tuning",
+    "outrider_cluster.reports": "cluster/outrider_cluster/reports",
     "outrider_wire": "protos/outrider_wire",
     "outrider_runtime.text": "runtime/outrider_runtime/text",
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 
@@ -22,6 +22,25 @@ class Percentiles(TypedDict):
     p50: float | None
     p90: float | None
     p99: float | None
+
+
+class Verified(NamedTuple):
+    """How a proposal fared."""
+
+    proposed: int
+    accepted: int
+
+
+class Tried(NamedTuple):
+    """Ids at one position: those whose predecessors were all accepted, and those accepted."""
+
+    tried: int
+    accepted: int
+
+    @property
+    def share(self) -> float:
+        """Accepted of those tried; 0 if none was."""
+        return self.accepted / self.tried if self.tried else 0.0
 
 
 @dataclass(slots=True)
@@ -54,8 +73,8 @@ class Measurements:
         self.waited_s = self.step_s = 0.0
         self.by_rows: defaultdict[int, Counter[int]] = defaultdict(Counter)
         """Steps by decode rows, and then by depth."""
-        self.proposed_at: defaultdict[str, Counter[int]] = defaultdict(Counter)
-        self.accepted_at: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        self.verified: defaultdict[str, Counter[Verified]] = defaultdict(Counter)
+        """How often a proposal of each length was accepted so far, by pool."""
         self.reasons: Counter[str] = Counter()
         self._first_ms, self._token_ms = array("d"), array("d")
 
@@ -88,8 +107,7 @@ class Measurements:
         if rows:
             self.by_rows[rows][step.decision.level] += 1
         for pool, proposed, accepted in done.accepted:
-            self.proposed_at[pool][proposed] += 1
-            self.accepted_at[pool][accepted] += 1
+            self.verified[pool][Verified(proposed, accepted)] += 1
 
     def note_answer(self, request: Request, now_s: float) -> None:
         """A request was answered in full."""
@@ -114,15 +132,17 @@ class Measurements:
         return percentiles(self._token_ms)
 
     def acceptance_at(self, pool: str) -> list[float]:
-        """Share of proposals long enough whose id at a position was accepted, all before it being so, by position."""
-        proposed, accepted = self.proposed_at[pool], self.accepted_at[pool]
-        longest = max(proposed, default=0)
-        shares = []
-        for position in range(longest):
-            tried = sum(n for length, n in proposed.items() if length > position)
-            right = sum(n for length, n in accepted.items() if length > position)
-            shares.append(right / tried if tried else 0.0)
-        return shares
+        """Share of ids accepted at each position, of those whose predecessors all were."""
+        return [tried.share for tried in tried_at(self.verified[pool])]
+
+
+def tried_at(verified: Mapping[Verified, int]) -> list[Tried]:
+    """What became of ids at each position, as far as any was tried."""
+    found = []
+    for position in range(max((v.proposed for v in verified), default=0)):
+        tried = sum(n for v, n in verified.items() if v.proposed > position and v.accepted >= position)
+        found.append(Tried(tried, sum(n for v, n in verified.items() if v.accepted > position)))
+    return found
 
 
 def percentiles(values: Sequence[float]) -> Percentiles:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
-from outrider_cluster.simulator.measurements import Measurements
+from outrider_cluster.simulator.measurements import Measurements, Verified, tried_at
 from outrider_cluster.simulator.scenario import Control, Scenario
 from outrider_cluster.simulator.traffic import ClosedLoop
 from outrider_cluster.simulator.world import World
@@ -42,10 +43,9 @@ class SimulatedBench:
         scenario = self._scenario
         drafting = [pool for pool in scenario.draft_pools if cell.pool in (ALL_POOLS, pool.name)]
         loop = ClosedLoop(kind="closed_loop", clients=cell.load * scenario.targets.count)
+        names = [pool.name for pool in drafting]
         kinds = [
-            kind.model_copy(
-                update={"acceptance": {p.name: kind.acceptance[p.name] for p in drafting if p.name in kind.acceptance}}
-            )
+            kind.model_copy(update={"acceptance": {k: v for k, v in kind.acceptance.items() if k in names}})
             for kind in scenario.traffic.kinds
         ]
         control = {**scenario.control.model_dump(), "depth": "static", "num_speculative_tokens": cell.depth}
@@ -65,15 +65,8 @@ class SimulatedBench:
 
 
 def _outcome(cell: Cell, m: Measurements) -> CellOutcome:
-    longest = max((length for counts in m.proposed_at.values() for length in counts), default=0)
-    proposed, accepted = [0] * longest, [0] * longest
-    for pool, lengths in m.proposed_at.items():
-        for position in range(longest):
-            right = sum(n for count, n in m.accepted_at[pool].items() if count > position)
-            accepted[position] += right
-            # Tried: proposed that far, and all before it accepted.
-            before = sum(n for count, n in m.accepted_at[pool].items() if count >= position)
-            proposed[position] += min(before, sum(n for length, n in lengths.items() if length > position))
+    verified = sum(m.verified.values(), Counter[Verified]())
+    tried = tried_at(verified)
     first, token = m.first_token_ms(), m.token_ms()
     return CellOutcome(
         load=cell.load,
@@ -84,8 +77,8 @@ def _outcome(cell: Cell, m: Measurements) -> CellOutcome:
         first_token_p99_ms=first["p99"],
         token_p50_ms=token["p50"],
         token_p99_ms=token["p99"],
-        rounds=sum(n for lengths in m.proposed_at.values() for n in lengths.values()),
-        proposed_at=tuple(proposed),
-        accepted_at=tuple(accepted),
+        rounds=sum(verified.values()),
+        proposed_at=tuple(position.tried for position in tried),
+        accepted_at=tuple(position.accepted for position in tried),
         answers=m.answered,
     )

@@ -1,0 +1,99 @@
+"""Scenario files are refused with place, value and fix; traces with file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from outrider_doubles.repository import ROOT
+
+from outrider_cluster.simulator.scenario_file import InvalidScenario, read_scenario
+from outrider_cluster.simulator.trace_file import read_trace
+from outrider_cluster.simulator.world import World
+from outrider_runtime.errors import InvalidConfig
+
+GOOD = """\
+duration_s: 10
+traffic:
+  arrivals: {kind: poisson, rate_per_s: 1}
+draft_pools:
+  - {name: ngram, workers: 2}
+"""
+
+FAULTS = {
+    "an unknown key with the nearest one": ("warmup_s: 1", "Did you mean warm_up_s?"),
+    "a warm-up as long as all of it": ("warm_up_s: 10", "warm_up_s 10 leaves nothing of duration_s 10"),
+    "a failure of a pool that is not there": (
+        "failures: [{kind: crash, what: suffix, at_s: 1, for_s: 1}]",
+        "there is no pool suffix; pools: ngram",
+    ),
+    "a slow-down that speeds up": (
+        "failures: [{kind: slow, what: ngram, at_s: 1, for_s: 1, factor: 0.5}]",
+        "factor 0.5 makes it faster",
+    ),
+    "a table without its policy": (
+        "control: {depth: static, num_speculative_tokens_per_batch_size: [[1, 4, 2]]}",
+        "goes with depth: table",
+    ),
+    "a value out of bounds": ("targets: {count: 0}", "targets.count"),
+}
+
+TRACES = {
+    "no header": ("1,2,3\n", ":1: the header lacks time_s"),
+    "a word for a number": ("time_s,prompt_tokens,output_tokens\n0,1,1\nsoon,1,1\n", ":3: time_s: got 'soon'"),
+    "a time before the start": ("time_s,prompt_tokens,output_tokens\n-1,1,1\n", ":2: time_s: got '-1'"),
+    "no tokens": ("time_s,prompt_tokens,output_tokens\n0,0,1\n", ":2: prompt_tokens: got '0'"),
+    "a field too few": ("time_s,prompt_tokens,output_tokens\n0,1\n", ":2: the line has another number of fields"),
+    "a kind that nobody knows": (
+        "time_s,prompt_tokens,output_tokens,kind\n0,1,1,poem\n",
+        ":2: kind: got 'poem', allowed: chat",
+    ),
+    "no request": ("time_s,prompt_tokens,output_tokens\n", "holds no request"),
+}
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "scenario.yaml"
+    file.write_text(text)
+    return file
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_faulty_scenario_is_refused_with_what_is_wrong(fault: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(InvalidScenario) as refusal:
+        read_scenario(write(tmp_path, GOOD + fault[0] + "\n"))
+    assert fault[1] in "\n".join(str(finding) for finding in refusal.value.findings)
+
+
+def test_a_fault_names_the_line_of_its_key(tmp_path: Path) -> None:
+    with pytest.raises(InvalidScenario) as refusal:
+        read_scenario(write(tmp_path, GOOD + "seeed: 3\n"))
+    assert [finding.line for finding in refusal.value.findings] == [6]
+
+
+@pytest.mark.parametrize("trace", TRACES.values(), ids=TRACES)
+def test_a_faulty_trace_is_refused_with_its_line(trace: tuple[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "trace.csv"
+    file.write_text(trace[0])
+    with pytest.raises(InvalidConfig) as refusal:
+        read_trace(file, ["chat"])
+    assert f"{file}" in str(refusal.value)
+    assert trace[1] in str(refusal.value)
+
+
+def test_a_trace_that_is_not_there_is_named(tmp_path: Path) -> None:
+    text = "duration_s: 1\ntraffic: {arrivals: {kind: trace, file: none.csv}}\n"
+    with pytest.raises(InvalidConfig, match=r"none\.csv: cannot read the trace"):
+        World(read_scenario(write(tmp_path, text)), tmp_path)
+
+
+def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text('{"knots": [1, 2], "knot_s": [0.1, 0.2], "rows_s": 1}')
+    text = "duration_s: 1\ntraffic: {arrivals: {kind: poisson, rate_per_s: 1}}\ntargets: {profile: p.json}\n"
+    with pytest.raises(InvalidConfig, match=r"p\.json: unknown keys rows_s"):
+        World(read_scenario(write(tmp_path, text)), tmp_path)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples" / "scenarios").glob("*.yaml")), ids=lambda file: file.name)
+def test_an_example_can_be_built(file: Path) -> None:
+    assert World(read_scenario(file), file.parent).targets
