@@ -11,9 +11,10 @@ from outrider_cluster.simulator.pool import Pool
 from outrider_cluster.simulator.randomness import Randomness
 from outrider_cluster.simulator.request import Draft, Request
 from outrider_cluster.simulator.scenario import Control
-from outrider_target.control.acceptance_model import AcceptanceModel
+from outrider_target.drafting.acceptance import Acceptance
 from outrider_target.drafting.breaker import Breaker
 from outrider_target.drafting.latency import Latency
+from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.wait_rule import MissingRow, plan_wait
 
 
@@ -44,17 +45,14 @@ class Drafting:
         pools: all draft pools.
         links: delays of frames.
         randomness: for coverage and hits of tables.
-        acceptance: the live model of what proposals are worth.
     """
 
-    def __init__(
-        self, control: Control, pools: Sequence[Pool], links: Links, randomness: Randomness, acceptance: AcceptanceModel
-    ) -> None:
+    def __init__(self, control: Control, pools: Sequence[Pool], links: Links, randomness: Randomness) -> None:
         self._control = control
         self._pools = pools
         self._links = links
         self._randomness = randomness
-        self._acceptance = acceptance
+        self._acceptance = Acceptance(DraftingSettings().acceptance_memory_rounds)
         self._known: dict[DraftWorker, _Link] = {}
         self._deadline_s = control.draft_deadline_ms / 1e3
 
@@ -126,6 +124,10 @@ class Drafting:
                 if worth > best_worth:
                     best, best_worth = Offer(pool, draft, length), worth
         return best
+
+    def judge(self, offer: Offer, accepted: int) -> None:
+        """Learn how a proposal fared."""
+        self._acceptance.observe(offer.pool.name, offer.length, accepted)
 
     def draft_ahead(self, start_s: float, requests: Iterable[Request]) -> None:
         """Verification begins; pools that draft meanwhile do so."""
@@ -239,4 +241,4 @@ class Drafting:
         return self._known[worker]
 
     def _worth(self, pool: Pool, length: int) -> float:
-        return self._acceptance.pool_curve(pool.name).expected_accepted(length)
+        return self._acceptance.expected_accepted(pool.name, length)

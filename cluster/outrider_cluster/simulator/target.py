@@ -178,7 +178,8 @@ class Target:
                 emitted[request.key] = 1
         if step.decoding and not step.chunks:  # as the engine does, it learns from steps of decode rows alone
             self._policy.observe(step.load, step.ends_s - step.started_s, bool(step.asked))
-        self._acceptance.end_round()
+        if self._reads_curves:
+            self._acceptance.end_round()
         self._hand_on(step, done, emitted)
         return done
 
@@ -201,10 +202,10 @@ class Target:
             while accepted < offer.length and bound < survival[offset + accepted + 1]:
                 accepted += 1
             done.accepted.append((offer.pool.name, offer.length, accepted))
-            outcome = DraftOutcome(request.key, asked, offer.length, accepted, offer.pool.name)
-            self._acceptance.observe(outcome)
-        elif asked:
-            self._acceptance.observe(DraftOutcome(request.key, asked))
+            self._drafting.judge(offer, accepted)
+        if asked and self._reads_curves:
+            length, pool = (0, None) if offer is None else (offer.length, offer.pool.name)
+            self._acceptance.observe(DraftOutcome(request.key, asked, length, accepted, pool))
         count = min(accepted + 1, request.left)
         request.cached += count
         self._emit(request, count, step.ends_s, done)

@@ -85,7 +85,7 @@ class World:
         targets = []
         for _ in range(scenario.targets.count):
             acceptance = AcceptanceModel(max(1, scenario.control.num_speculative_tokens))
-            drafting = Drafting(scenario.control, self.pools, links, self._randomness, acceptance)
+            drafting = Drafting(scenario.control, self.pools, links, self._randomness)
             policy = build_policy(scenario.control, scenario.targets, cost, self._clock)
             targets.append(Target(scenario.targets, cost, policy, acceptance, drafting, self._randomness))
         return targets
