@@ -63,6 +63,13 @@ class DraftWorker:
         last.end_s = max(last.end_s, end_s)
         return last
 
+    def give_up(self, batch: Batch, at_s: float) -> None:
+        """One row of a batch is in vain; a batch without rows ends at once."""
+        batch.rows -= 1
+        if batch.rows == 0 and at_s < batch.end_s < math.inf:
+            self.busy_s -= batch.end_s - max(at_s, batch.start_s)
+            batch.end_s = at_s
+
     def crash(self, now_s: float) -> None:
         """What it drafts is lost."""
         self.is_up = False

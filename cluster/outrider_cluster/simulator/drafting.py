@@ -162,6 +162,8 @@ class Drafting:
         proposed = used.length if used is not None else 0
         if pool.drafts_ahead:
             if ahead is None or not pool.hits_table(emitted <= proposed, proposed, request.kind.name, self._randomness):
+                if ahead is not None:
+                    ahead.worker.give_up(ahead.batch, now_s)
                 return False
             if pool.settings.answers == "pull_table":
                 ahead.not_before_s = now_s + self._links.one_way_s() + self._links.one_way_s()
