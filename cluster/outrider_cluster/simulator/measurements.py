@@ -51,7 +51,8 @@ class Bucket:
     rows: int = 0
     tokens: int = 0
     proposed: int = 0
-    level: float = 0.0
+    depth: float = 0.0
+    """Sum over steps of their deepest row."""
     threshold: float = 0.0
     waiting: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
@@ -87,7 +88,7 @@ class Measurements:
         bucket.rows += rows
         bucket.tokens += done.tokens
         bucket.proposed += proposed
-        bucket.level += step.decision.level
+        bucket.depth += step.depth
         bucket.threshold += step.decision.threshold
         bucket.waiting += waiting
         bucket.reasons[step.decision.reason.value] += 1
@@ -105,7 +106,7 @@ class Measurements:
         self.step_s += step.ends_s - step.started_s
         self.reasons[step.decision.reason.value] += 1
         if rows:
-            self.by_rows[rows][step.decision.level] += 1
+            self.by_rows[rows][step.depth] += 1
         for pool, proposed, accepted in done.accepted:
             self.verified[pool][Verified(proposed, accepted)] += 1
 

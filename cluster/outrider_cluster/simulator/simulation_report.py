@@ -100,7 +100,7 @@ def _bucket(bucket: Bucket, duration_s: float) -> dict[str, object]:
     return {
         "tokens_per_s": bucket.tokens / (duration_s / BUCKETS),
         "rows": bucket.rows / steps,
-        "depth": bucket.level / steps,
+        "depth": bucket.depth / steps,
         "threshold": bucket.threshold / steps,
         "waiting": bucket.waiting / steps,
         "reason": _commonest(bucket.reasons),
@@ -121,7 +121,7 @@ def _over_time(m: Measurements) -> Figure:
             "waiting": [bucket.waiting / n for bucket, n in per_step],
         }),
         Panel("tokens per second", {"tokens": [b.tokens * BUCKETS / m.duration_s for b in m.buckets]}),
-        Panel("depth", {"depth": [bucket.level / n for bucket, n in per_step]}),
+        Panel("depth", {"depth": [bucket.depth / n for bucket, n in per_step]}),
         Panel("threshold", {"threshold": [bucket.threshold / n for bucket, n in per_step]}),
     ]  # fmt: skip
     return over_time(times, panels)

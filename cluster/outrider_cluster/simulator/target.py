@@ -35,6 +35,11 @@ class Step:
     offers: dict[int, Offer]
     waited_s: float
 
+    @property
+    def depth(self) -> int:
+        """Of its deepest row."""
+        return max(self.decision.depths.values(), default=0)
+
 
 @dataclass(slots=True)
 class Round:
@@ -128,7 +133,8 @@ class Target:
         seconds = self._cost.step_s(load) * self.slowness * self._randomness.spread(self._settings.step.jitter)
         ends_s = start_s + seconds + self._drafting.colocated_s(asks)
         for request in self.running:
-            request.next_depth = min(decision.depths.get(request.key, decision.level), request.limit(MAX_DEPTH))
+            depth = decision.level if request.prompt_left else decision.depth(request.key)
+            request.next_depth = min(depth, request.limit(MAX_DEPTH))
         self._drafting.draft_ahead(start_s, decoding)
         asked = {request.key: depth for request, depth in asks}
         self.step = Step(now_s, ends_s, load, decision, decoding, chunks, asked, offers, start_s - now_s)
