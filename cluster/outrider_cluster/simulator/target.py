@@ -133,8 +133,7 @@ class Target:
         seconds = self._cost.step_s(load) * self.slowness * self._randomness.spread(self._settings.step.jitter)
         ends_s = start_s + seconds + self._drafting.colocated_s(asks)
         for request in self.running:
-            depth = decision.level if request.prompt_left else decision.depth(request.key)
-            request.next_depth = min(depth, request.limit(MAX_DEPTH))
+            request.next_depth = min(decision.next_depth(request.key), request.limit(MAX_DEPTH))
         self._drafting.draft_ahead(start_s, decoding)
         asked = {request.key: depth for request, depth in asks}
         self.step = Step(now_s, ends_s, load, decision, decoding, chunks, asked, offers, start_s - now_s)
