@@ -40,13 +40,13 @@ FAULTS = {
 
 TRACES = {
     "no header": ("1,2,3\n", ":1: the header lacks time_s"),
-    "a word for a number": ("time_s,prompt_tokens,output_tokens\n0,1,1\nsoon,1,1\n", ":3: time_s: got 'soon'"),
-    "a time before the start": ("time_s,prompt_tokens,output_tokens\n-1,1,1\n", ":2: time_s: got '-1'"),
-    "no tokens": ("time_s,prompt_tokens,output_tokens\n0,0,1\n", ":2: prompt_tokens: got '0'"),
+    "a word for a number": ("time_s,prompt_tokens,output_tokens\n0,1,1\nsoon,1,1\n", ':3: time_s: got "soon"'),
+    "a time before the start": ("time_s,prompt_tokens,output_tokens\n-1,1,1\n", ':2: time_s: got "-1"'),
+    "no tokens": ("time_s,prompt_tokens,output_tokens\n0,0,1\n", ':2: prompt_tokens: got "0"'),
     "a field too few": ("time_s,prompt_tokens,output_tokens\n0,1\n", ":2: the line has another number of fields"),
     "a kind that nobody knows": (
         "time_s,prompt_tokens,output_tokens,kind\n0,1,1,poem\n",
-        ":2: kind: got 'poem', allowed: chat",
+        ':2: kind: got "poem", allowed: chat',
     ),
     "no request": ("time_s,prompt_tokens,output_tokens\n", "holds no request"),
 }
