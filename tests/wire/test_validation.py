@@ -66,7 +66,7 @@ ACCEPTED = {
     "most logprobs": sampled(logprobs=20),
     "most prompt logprobs": sampled(prompt_logprobs=20),
     "longest regex": sampled(regex="a" * 8192),
-    "most choices": sampled(choices=("x" * 64,) * 1024),
+    "most choices of text": sampled(choices=("x" * 64,) * 1024),
     "deepest schema": sampled(json_schema='{"enum":' + "[" * 63 + "]" * 63 + "}"),
     "any document": sampled(json_schema="true"),
     "min_tokens up to the limit": sampled(max_tokens=5, min_tokens=5),
