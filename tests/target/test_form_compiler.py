@@ -84,6 +84,12 @@ def test_trying_proposals_changes_nothing_about_what_comes_next(compiler: Compil
     assert constraint.legal([EOS_ID]) == 0, "an end is not worth a forward pass"
 
 
+@pytest.mark.parametrize("vocab_size", [TINY_VOCAB_SIZE, TINY_VOCAB_SIZE + 1, TINY_VOCAB_SIZE + 31])
+def test_masks_have_a_bit_for_every_id_and_no_more_words_than_that(tokenizer: Tokenizer, vocab_size: int) -> None:
+    constraint = Compiler(spelling_of(tokenizer, vocab_size)).compile(SamplingParams(regex="a*"))
+    assert constraint.masks((tokenizer.encode("a")[0],)).shape == (2, -(-vocab_size // 32))
+
+
 def bomb() -> str:
     parts = [{"anyOf": [{"properties": {f"p{i}{j}": {"type": "string"}}} for j in range(4)]} for i in range(12)]
     return json.dumps({"type": "object", "allOf": parts})

@@ -61,7 +61,7 @@ class Compiler:
         matcher = LLMatcher(self._vocabulary, grammar.text, log_level=0, limits=LIMITS)
         if matcher.is_error():
             raise _refusal(grammar, matcher.get_error().partition("\n<non-verbose/>")[0])
-        return Constraint(matcher, self._eos_token_ids)
+        return Constraint(matcher, self._vocabulary.vocab_size, self._eos_token_ids)
 
     def stop(self) -> None:
         """Let the threads end when they are done."""

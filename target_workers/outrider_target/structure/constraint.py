@@ -20,11 +20,13 @@ class Constraint:
 
     Args:
         matcher: fresh, without errors, over V ids.
+        vocab_size: V.
         eos_token_ids: ids that end an answer; the matcher lets them come only where the answer is complete.
     """
 
-    def __init__(self, matcher: LLMatcher, eos_token_ids: Collection[int]) -> None:
+    def __init__(self, matcher: LLMatcher, vocab_size: int, eos_token_ids: Collection[int]) -> None:
         self._matcher = matcher
+        self._words = -(-vocab_size // 32)
         self._eos_token_ids = frozenset(eos_token_ids)
         self.failure: str | None = None
         """Why nothing may come any more."""
@@ -55,7 +57,7 @@ class Constraint:
         return np.stack([*rows, *[nothing] * (len(token_ids) + 1 - len(rows))])
 
     def _mask(self, matcher: LLMatcher) -> npt.NDArray[np.uint32]:
-        mask = np.frombuffer(matcher.compute_bitmask(), np.uint32)
+        mask = np.frombuffer(matcher.compute_bitmask(), np.uint32)[: self._words]  # one word more where 32 divides V
         if matcher.is_error():
             self.failure = _OUTGREW
             return np.zeros_like(mask)

@@ -113,7 +113,9 @@ async def test_n_choices_use_seeds_mixed_from_the_first_and_count_the_prompt_onc
 
 async def test_streamed_choices_come_multiplexed_and_complete() -> None:
     async with gateway_bench() as bench:
-        stream = await bench.openai.chat.completions.create(model=MODEL, messages=HI, max_tokens=6, n=3, stream=True)
+        stream = await bench.openai.chat.completions.create(
+            model=MODEL, messages=HI, max_tokens=6, n=3, seed=5, stream=True
+        )
         texts = {0: "", 1: "", 2: ""}
         ends = []
         async for chunk in stream:
