@@ -44,8 +44,17 @@ class Commitment:
             return ()
         return token_logprobs(self.logits, np.asarray(self.token_ids), self.sequence.sampling.logprobs or 0)
 
+    def take_text(self) -> str:
+        """Text that can be shown now; takes in the ids that are not in it yet."""
+        text, token_ids = self.sequence.text, self._text_token_ids
+        if token_ids:
+            text.push(token_ids)
+        if self.end is not None:
+            text.finish()
+        return text.take()
+
     @property
-    def text_token_ids(self) -> tuple[int, ...]:
+    def _text_token_ids(self) -> tuple[int, ...]:
         """Ids that still have to enter the text; a stop id stays out of it unless it was asked for."""
         stopped_by_id = self.end is not None and self.end.stop_token_id is not None
         hidden = stopped_by_id and not self.sequence.sampling.include_stop_str_in_output

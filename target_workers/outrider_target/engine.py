@@ -257,7 +257,7 @@ class Engine:
         sequence = commitment.sequence
         sink = self._live[sequence.key].sink
         try:
-            text, logprobs = self._text_of(commitment), commitment.logprobs()
+            text, logprobs = commitment.take_text(), commitment.logprobs()
         except Exception:
             _LOG.exception("request %s: its text could not be made", sequence.request.request_id)
             self._give_up(sequence, EngineFailed("the text of this answer could not be made"))
@@ -275,14 +275,6 @@ class Engine:
         self._deliveries.append(Delivery(sink, delta))
         if ended is not None:
             self._end(sequence, CloseOutcome.FINISHED)
-
-    def _text_of(self, commitment: Commitment) -> str:
-        text = commitment.sequence.text
-        if commitment.text_token_ids:
-            text.push(commitment.text_token_ids)
-        if commitment.end is not None:
-            text.finish()
-        return text.take()
 
     def _give_up(self, sequence: Sequence, error: OutriderError) -> None:
         self._deliveries.append(Delivery(self._live[sequence.key].sink, error))

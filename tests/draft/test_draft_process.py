@@ -57,7 +57,7 @@ async def test_a_process_that_is_told_to_end_ends_well() -> None:
 @pytest.mark.parametrize(
     ("pool", "vocab_size", "words"),
     [
-        ('{"name": "p", "method": "nggram"}', "1000", ("'nggram'", "ngram")),
+        ('{"name": "p", "method": "nggram"}', "1000", ('"nggram"', "ngram")),
         ('{"name": "p", "method": "ngram", "prompt_lookup_min": 0}', "1000", ("prompt_lookup_min", "got 0")),
         ("[]", "1000", ("--pool-json", "list")),
         ("{", "1000", ("--pool-json",)),

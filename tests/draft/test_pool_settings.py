@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from outrider_draft.config import LookupBounds, NgramPoolSettings
@@ -37,8 +39,8 @@ def test_absent_lookup_bounds_follow_vllms_rules(keys: dict[str, int], expected:
         ({"num_speculative_tokens": 65}, ("num_speculative_tokens", "64", "got 65")),
         ({"replicas": -1}, ("replicas", "got -1")),
         ({"max_sessions": 0}, ("max_sessions", "got 0")),
-        ({"max_memory_bytes": "lots"}, ("max_memory_bytes", "512MiB", "'lots'")),
-        ({"name": "Not A Name"}, ("name", "'Not A Name'")),
+        ({"max_memory_bytes": "lots"}, ("max_memory_bytes", "512MiB", '"lots"')),
+        ({"name": "Not A Name"}, ("name", '"Not A Name"')),
         ({"prompt_lookup_mni": 2}, ("prompt_lookup_mni", "not permitted")),
     ],
 )
@@ -52,7 +54,7 @@ def test_a_key_out_of_bounds_is_refused_by_name_and_value(keys: dict[str, object
 def test_an_unknown_method_is_refused_with_those_that_exist(method: object) -> None:
     with pytest.raises(InvalidConfig) as caught:
         parse_pool({"name": "p", "method": method})
-    assert repr(method) in str(caught.value)
+    assert json.dumps(method) in str(caught.value)
     assert all(known in str(caught.value) for known in METHODS)
 
 

@@ -25,6 +25,7 @@ from outrider_runtime.errors import (
     NotReady,
     OutriderError,
     Overloaded,
+    RanksLost,
     Unauthenticated,
     UnknownModel,
 )
@@ -43,7 +44,8 @@ CODES = [
     (Mismatch("vocab_size", 10, 20), grpc.StatusCode.FAILED_PRECONDITION, 409),
     (EngineFailed("out of memory"), grpc.StatusCode.INTERNAL, 500),
 ]
-AT_START_UP_ONLY = {ModelRefused, InvalidConfig}
+NOT_FOR_CLIENTS = {ModelRefused, InvalidConfig, RanksLost}
+"""Raised at start-up, or inside of one target."""
 HEADERS_BYTES = 8 << 10
 """What clients take by default."""
 
@@ -77,7 +79,7 @@ def test_an_error_comes_back_as_it_was_raised(error: OutriderError) -> None:
 
 def test_no_error_of_ours_is_left_out() -> None:
     ours = {kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, OutriderError)}
-    assert ours - {OutriderError} == {type(row[0]) for row in CODES} | AT_START_UP_ONLY
+    assert ours - {OutriderError} == {type(row[0]) for row in CODES} | NOT_FOR_CLIENTS
 
 
 def test_a_refinement_has_the_status_of_what_it_refines() -> None:
