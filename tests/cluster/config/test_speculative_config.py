@@ -196,7 +196,7 @@ def test_draws_of_drafters_without_a_rule_that_reads_their_laws_are_refused() ->
 
 def test_a_misspelt_acceptance_rule_is_told_the_nearest() -> None:
     message = refusal({"rejection_sample_method": "couplde"})
-    assert "is no acceptance rule, got 'couplde', allowed: coupled or strict" in message
+    assert 'is no acceptance rule, got "couplde", allowed: coupled or strict' in message
     assert "Did you mean coupled?" in message
 
 
