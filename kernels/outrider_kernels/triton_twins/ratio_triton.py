@@ -138,12 +138,13 @@ def stop_rows(
     token = tl.load(proposed + law, mask=depth > 0, other=0)
     listed, drawn = draft_masses(starts, ids, weights, law, token, total, LISTED)
     at = (start + accepted).to(tl.int64) * vocab_size
-    is_listed = (listed >= 0) & (accepted < depth)
-    mass = tl.load(masses + at + listed, mask=is_listed, other=0)
+    listed = tl.where(accepted < depth, listed, -1)  # scalars in masks would be more than booleans when interpreted
+    mass = tl.load(masses + at + listed, mask=listed >= 0, other=0)
     scaled = tl.minimum(drawn.to(tl.float64) / tl.maximum(kept_survival, 1e-300), _MOST_MASS).to(tl.int64)
     taken = tl.minimum(tl.where(kept_survival < 1.0, scaled, drawn), mass)
-    rest_total = total - tl.sum(tl.where(is_listed, taken, 0), 0)
-    tl.store(masses + at + listed, mass - taken, mask=is_listed & (rest_total > 0))
+    rest_total = total - tl.sum(tl.where(listed >= 0, taken, 0), 0)
+    listed = tl.where(rest_total > 0, listed, -1)
+    tl.store(masses + at + listed, mass - taken, mask=listed >= 0)
     tl.store(totals + start + accepted, tl.where(rest_total > 0, rest_total, total))
 
 
