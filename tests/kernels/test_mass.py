@@ -15,7 +15,7 @@ from outrider_kernels.mass import MASS_ONE, masses
 @njit
 def mass_all(exponents, out):
     for j in range(len(exponents)):
-        out[j] = truncation_numba._mass(exponents[j])
+        out[j] = truncation_numba.mass(exponents[j])
 
 
 EXPONENTS = np.concatenate(

@@ -12,7 +12,7 @@ from outrider_doubles.engine_bench import EOS, VOCAB_SIZE, EngineBench, toy_sett
 from outrider_doubles.toy_forward import ToyForward
 from scipy.stats import chisquare
 
-from outrider_target import round as round_module
+from outrider_target import sequence_drafting as drafting_module
 from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.drafting.speculator import Proposal
 from outrider_target.scheduler import Row
@@ -73,5 +73,5 @@ def test_dropping_a_drawn_id_because_the_form_forbids_it_would_show(
                 kept[row.sequence.key] = replace(proposal, token_ids=proposal.token_ids[:legal], draft_laws=laws)
         return {key: proposal for key, proposal in kept.items() if proposal.token_ids}
 
-    monkeypatch.setattr(round_module, "within_forms", cut_before)
+    monkeypatch.setattr(drafting_module, "within_forms", cut_before)
     assert p_value(method) < 1e-4

@@ -33,7 +33,12 @@ def silu_and_multiply(gate_up: torch.Tensor, out: torch.Tensor) -> None:
 
 
 @triton.jit
-def multiply_gates(gate_up, out, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+def multiply_gates(
+    gate_up: tl.tensor,
+    out: tl.tensor,
+    SIZE: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
     """BLOCK numbers of one row."""
     x = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = x < SIZE

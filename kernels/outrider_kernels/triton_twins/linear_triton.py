@@ -70,10 +70,18 @@ def linear_form(weight: torch.Tensor, biased: bool) -> dict[str, int]:
 
 @triton.jit(do_not_specialize=["num_rows"])
 def multiply_rows(
-    x, weight, bias, out, num_rows,
-    OUTPUTS: tl.constexpr, INPUTS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-    DEPTH: tl.constexpr, BIASED: tl.constexpr,
-):  # fmt: skip
+    x: tl.tensor,
+    weight: tl.tensor,
+    bias: tl.tensor,
+    out: tl.tensor,
+    num_rows: tl.tensor,
+    OUTPUTS: tl.constexpr,
+    INPUTS: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    DEPTH: tl.constexpr,
+    BIASED: tl.constexpr,
+) -> None:
     """One tile of `out`; programs side by side share the same outputs, and so the weights in the second-level cache."""
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
     output = (tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)).to(tl.int64)

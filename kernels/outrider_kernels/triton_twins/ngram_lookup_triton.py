@@ -53,8 +53,14 @@ def look_up(
 
 @triton.jit
 def rank_runs(
-    token_ids, lengths, ranks, places, SHORTEST: tl.constexpr, LONGEST: tl.constexpr, BLOCK: tl.constexpr
-):  # fmt: skip
+    token_ids: tl.tensor,
+    lengths: tl.tensor,
+    ranks: tl.tensor,
+    places: tl.tensor,
+    SHORTEST: tl.constexpr,
+    LONGEST: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
     """The greatest rank among BLOCK places of one row; 0 where no run is long enough."""
     row = tl.program_id(0)
     chunk = tl.program_id(1)
@@ -75,9 +81,18 @@ def rank_runs(
 
 @triton.jit
 def take_proposals(
-    token_ids, lengths, depths, ranks, proposed, counts, places, chunks, width,
-    CHUNKS: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
+    token_ids: tl.tensor,
+    lengths: tl.tensor,
+    depths: tl.tensor,
+    ranks: tl.tensor,
+    proposed: tl.tensor,
+    counts: tl.tensor,
+    places: tl.tensor,
+    chunks: tl.tensor,
+    width: tl.tensor,
+    CHUNKS: tl.constexpr,
+    WIDTH: tl.constexpr,
+) -> None:
     """What followed the best run of one row."""
     row = tl.program_id(0)
     chunk = tl.arange(0, CHUNKS)

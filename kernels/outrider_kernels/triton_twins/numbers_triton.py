@@ -13,7 +13,7 @@ _INTERPRETED = tl.constexpr(bool(triton.knobs.runtime.interpret))
 
 
 @triton.jit
-def product(left, right):
+def product(left: tl.tensor, right: tl.tensor) -> tl.tensor:
     """`left @ right`, float32. Products of bfloat16 and float16 are exact in float32; those of float32 are IEEE's."""
     if _INTERPRETED:
         left = left.to(tl.float32)
@@ -22,7 +22,7 @@ def product(left, right):
 
 
 @triton.jit
-def narrow(number, DTYPE: tl.constexpr):
+def narrow(number: tl.tensor, DTYPE: tl.constexpr) -> tl.tensor:
     """Float32 to the nearest number of DTYPE, ties to even."""
     if _INTERPRETED:
         if DTYPE == tl.bfloat16:

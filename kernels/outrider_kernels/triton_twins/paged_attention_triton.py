@@ -98,16 +98,19 @@ def paged_attention(
     kv_heads = key_cache.shape[1]
     out = torch.empty_like(queries)
     form = attention_form(heads // kv_heads, size, queries.dtype)
+    if len(queries) == 0:
+        return out
     attend_tile[(len(tiles.starts), kv_heads)](
         queries, key_cache, value_cache, block_tables, token_rows, positions, tiles.starts, tiles.ends, out,
-        scale, block_tables.shape[1], WINDOW=window, KV_HEADS=kv_heads, **form,
+        scale, block_tables.shape[1], WINDOW=window, KV_HEADS=kv_heads,
+        num_warps=_warps(size, queries.dtype), **form,
     )  # fmt: skip
     return out
 
 
 def attention_form(group: int, size: int, dtype: torch.dtype) -> dict[str, int]:
     """The constants that the kernel is compiled with for a model: the same in every step."""
-    head = max(_SMALLEST_HEAD, triton.next_power_of_2(size))
+    head = max(_SMALLEST_HEAD, int(triton.next_power_of_2(size)))
     keys = _BYTES_OF_KEYS // (head * dtype.itemsize)
     return {
         "GROUP": group,
@@ -121,6 +124,10 @@ def attention_form(group: int, size: int, dtype: torch.dtype) -> dict[str, int]:
 
 def _lines(group: int) -> int:
     return max(_FEWEST_LINES, int(triton.next_power_of_2(group)))
+
+
+def _warps(size: int, dtype: torch.dtype) -> int:
+    return 4 if size <= 128 and dtype != torch.float32 else 8
 
 
 def _check(queries: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Tensor) -> None:
@@ -141,11 +148,26 @@ def _check(queries: torch.Tensor, key_cache: torch.Tensor, value_cache: torch.Te
 
 @triton.jit(do_not_specialize=["table_width"])
 def attend_tile(
-    queries, key_cache, value_cache, block_tables, token_rows, positions, tile_starts, tile_ends, out,
-    scale, table_width, WINDOW: tl.constexpr, KV_HEADS: tl.constexpr,
-    GROUP: tl.constexpr, SIZE: tl.constexpr, HEAD: tl.constexpr, LINES: tl.constexpr, KEYS: tl.constexpr,
+    queries: tl.tensor,
+    key_cache: tl.tensor,
+    value_cache: tl.tensor,
+    block_tables: tl.tensor,
+    token_rows: tl.tensor,
+    positions: tl.tensor,
+    tile_starts: tl.tensor,
+    tile_ends: tl.tensor,
+    out: tl.tensor,
+    scale: tl.tensor,
+    table_width: tl.tensor,
+    WINDOW: tl.constexpr,
+    KV_HEADS: tl.constexpr,
+    GROUP: tl.constexpr,
+    SIZE: tl.constexpr,
+    HEAD: tl.constexpr,
+    LINES: tl.constexpr,
+    KEYS: tl.constexpr,
     BLOCK: tl.constexpr,
-):  # fmt: skip
+) -> None:
     """One tile of tokens, one key-value head: see the module."""
     kv_head = tl.program_id(1)
     start = tl.load(tile_starts + tl.program_id(0))
@@ -166,7 +188,6 @@ def attend_tile(
     query_mask = used[:, None] & (x < SIZE)[None, :]
     query = tl.load(queries + query_at, mask=query_mask, other=0.0)
 
-    offset = tl.arange(0, BLOCK)
     largest = tl.full([LINES], float("-inf"), tl.float32)
     total = tl.zeros([LINES], tl.float32)
     mixed = tl.zeros([LINES, HEAD], tl.float32)
@@ -178,12 +199,7 @@ def attend_tile(
         block = tl.load(table + block_position // BLOCK, mask=there, other=0).to(tl.int64)
         block_start = (block * KV_HEADS + kv_head) * (SIZE * BLOCK)
 
-        key_at = block_start[None, :, None] + x[:, None, None] * BLOCK + offset[None, None, :]
-        key = tl.load(key_cache + key_at, mask=(x < SIZE)[:, None, None] & there[None, :, None], other=0.0)
-        key = tl.reshape(key, [HEAD, KEYS])
-        value_at = block_start[:, None, None] + offset[None, :, None] * SIZE + x[None, None, :]
-        value = tl.load(value_cache + value_at, mask=there[:, None, None] & (x < SIZE)[None, None, :], other=0.0)
-        value = tl.reshape(value, [KEYS, HEAD])
+        key, value = _load_blocks(key_cache, value_cache, block_start, there, SIZE, HEAD, BLOCK)
         # Whatever lies in places of these blocks that no line sees must not meet a weight of 0.
         value = tl.where(((key_position >= first) & (key_position <= last))[:, None], value, 0.0)
 
@@ -207,6 +223,27 @@ def attend_tile(
     tl.store(out + query_at, narrow(mixed / tl.where(used, total, 1.0)[:, None], out.dtype.element_ty), mask=query_mask)
 
 
+@triton.jit
+def _load_blocks(
+    key_cache: tl.tensor,
+    value_cache: tl.tensor,
+    block_start: tl.tensor,
+    there: tl.tensor,
+    SIZE: tl.constexpr,
+    HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:
+    """Keys [HEAD, KEYS] and values [KEYS, HEAD] of whole blocks, loads of neighbours become one; 0 elsewhere."""
+    x = tl.arange(0, HEAD)
+    offset = tl.arange(0, BLOCK)
+    key_at = block_start[None, :, None] + x[:, None, None] * BLOCK + offset[None, None, :]
+    key = tl.load(key_cache + key_at, mask=(x < SIZE)[:, None, None] & there[None, :, None], other=0.0)
+    value_at = block_start[:, None, None] + offset[None, :, None] * SIZE + x[None, None, :]
+    value = tl.load(value_cache + value_at, mask=there[:, None, None] & (x < SIZE)[None, None, :], other=0.0)
+    keys: tl.constexpr = there.shape[0] * BLOCK
+    return tl.reshape(key, [HEAD, keys]), tl.reshape(value, [keys, HEAD])
+
+
 def _variant(name: str, dtype: torch.dtype, pointer: str, group: int, size: int) -> Variant:
     tensors = {
         **dict.fromkeys(("queries", "key_cache", "value_cache"), pointer),
@@ -220,6 +257,7 @@ def _variant(name: str, dtype: torch.dtype, pointer: str, group: int, size: int)
         kernel=attend_tile,
         signature={**tensors, **numbers, **dict.fromkeys(form, "constexpr")},
         constants=form,
+        num_warps=_warps(size, dtype),
         hot=dtype != torch.float32,  # GPUs have no tensor cores for exact float32: slow in any case
         options={},
     )

@@ -104,9 +104,17 @@ def _warps(size: int) -> int:
 
 @triton.jit
 def norm_rows(
-    hidden, delta, weight, out, epsilon, first_head,
-    STRIDE: tl.constexpr, SIZE: tl.constexpr, ADD: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    hidden: tl.tensor,
+    delta: tl.tensor,
+    weight: tl.tensor,
+    out: tl.tensor,
+    epsilon: tl.tensor,
+    first_head: tl.tensor,
+    STRIDE: tl.constexpr,
+    SIZE: tl.constexpr,
+    ADD: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
     """One row, or one head of a row: see the module."""
     x = tl.arange(0, BLOCK)
     inside = x < SIZE

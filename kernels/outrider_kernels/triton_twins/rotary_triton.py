@@ -111,9 +111,20 @@ def _kv_heads(key_cache: torch.Tensor, value_cache: torch.Tensor, size: int) -> 
 
 @triton.jit
 def rotate_heads(
-    projected, cosines, sines, positions, slots, queries, keys, values,
-    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HALF: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    projected: tl.tensor,
+    cosines: tl.tensor,
+    sines: tl.tensor,
+    positions: tl.tensor,
+    slots: tl.tensor,
+    queries: tl.tensor,
+    keys: tl.tensor,
+    values: tl.tensor,
+    HEADS: tl.constexpr,
+    KV_HEADS: tl.constexpr,
+    SIZE: tl.constexpr,
+    HALF: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
     """One head of one token: a query's, a key's or a value's."""
     token = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)
@@ -148,16 +159,23 @@ def rotate_heads(
 
 
 @triton.jit
-def _product(number, factor):
+def _product(number: tl.tensor, factor: tl.tensor) -> tl.tensor:
     """Rounded to the kind of `number`."""
     return narrow(number.to(tl.float32) * factor, number.dtype).to(tl.float32)
 
 
 @triton.jit
 def write_heads(
-    keys, values, key_cache, value_cache, slots,
-    KV_HEADS: tl.constexpr, SIZE: tl.constexpr, HEAD: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    keys: tl.tensor,
+    values: tl.tensor,
+    key_cache: tl.tensor,
+    value_cache: tl.tensor,
+    slots: tl.tensor,
+    KV_HEADS: tl.constexpr,
+    SIZE: tl.constexpr,
+    HEAD: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
     """Key and value of one head of one token."""
     token = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1)

@@ -143,6 +143,15 @@ def test_tiles_are_of_one_row_and_cover_every_token_once() -> None:
     assert tiles.ends.tolist() == [10, 20, 23, 24, 34, 36]
 
 
+def test_a_step_without_tokens_gives_nothing() -> None:
+    none = torch.zeros(0, dtype=torch.int32)
+    cached = Cached(SHAPES[0])
+    tiles = query_tiles(none.numpy(), 3, "cpu")
+    assert paged_attention(
+        torch.zeros(0, 9, 64), cached.keys, cached.values, cached.tables, none, none, tiles, 1.0
+    ).shape == (0, 9, 64)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

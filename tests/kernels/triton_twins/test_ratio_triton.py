@@ -45,7 +45,8 @@ def test_triton_emits_the_ids_of_the_cpu(
         rows, draft = laws_and_rows(source, depths, vocab_size, listed)
         logits = torch.from_numpy(source.standard_normal((int(rows.logit_starts[-1]), vocab_size)).astype(np.float32))
         owners = np.repeat(np.arange(count), depths)
-        logits[np.arange(len(rows.proposed)) + owners, rows.proposed.astype(np.int64)] += 3
+        at = (np.arange(len(rows.proposed)) + owners, rows.proposed.astype(np.int64))
+        logits[at] += 1 + np.log(vocab_size)  # likely, yet not sure
         sampling = SamplingRows(
             np.full(count, values["temperature"]),
             np.full(count, values["top_k"], np.int32),
