@@ -12,6 +12,7 @@ from outrider_draft.identity import WorkerIdentity
 from outrider_draft.methods import parse_pool
 from outrider_draft.worker import DraftWorker
 from outrider_runtime.errors import OutriderError
+from outrider_target.control.depth_plan import DepthPlan
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.replica import TargetReplica, TargetSpec
 from outrider_target.settings import ModelSettings, TargetSettings
@@ -110,7 +111,7 @@ async def draft_house(model: Path, pools: tuple[str, ...], depth: int = 5, **tar
         ModelSettings(source=str(model), served_name="tiny", dtype="float32"),
         TargetSettings.model_validate(settings),
         DraftingSettings(draft_deadline_ms=500),
-        depth,
+        DepthPlan(depth),
         pools,
     )
     replica = TargetReplica(spec)
