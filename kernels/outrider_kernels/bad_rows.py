@@ -18,12 +18,16 @@ def find_bad_rows(logits: torch.Tensor, logit_starts: npt.NDArray[np.int32]) -> 
     """Rows of which some logit row holds NaN or +inf, or nothing but -inf.
 
     Args:
-        logits: [N, V] of a float dtype.
+        logits: [N, V] of a float dtype; on a GPU they stay there.
         logit_starts: [B + 1] as in `VerifyRows`.
 
     Returns:
         [bad rows] int32, ascending indices in [0, B).
     """
+    if logits.is_cuda:
+        from outrider_kernels.triton_twins.verification import find_bad_rows_on_gpu
+
+        return find_bad_rows_on_gpu(logits, logit_starts)
     if logits.numel() == 0:
         return np.zeros(0, np.int32)
     bad = _bad_logit_rows(logit_array(logits).view(np.int32))

@@ -3,7 +3,8 @@
     log p_v = z_v - log(sum_u exp(z_u))      by `torch.log_softmax` in float32, over the raw logits z of a position
 
 The likeliest ids come in the order (log-probability descending, id ascending), so that ties are settled.
-`log_softmax`, since `logsumexp` and `sum` give a single row other last bits than the same row among others.
+`log_softmax`, since `logsumexp` and `sum` give a single row other last bits than the same row among others. On a GPU,
+`triton_twins.logprobs` sums whole numbers instead: other last bits, and none that depend on the other rows either.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ def log_probabilities(logits: torch.Tensor, chosen: npt.NDArray[np.int64], top: 
         chosen: [M] ids in [0, V).
         top: likeliest ids wanted, 0 or more; V at most are given.
     """
+    if logits.is_cuda:
+        from outrider_kernels.triton_twins.logprobs import log_probabilities_on_gpu
+
+        return log_probabilities_on_gpu(logits, chosen, top)
     logprobs = torch.log_softmax(logits.detach().to("cpu", torch.float32), dim=-1)
     ids = torch.from_numpy(chosen)[:, None]
     top_ids = torch.stack([_likeliest(row, min(top, logits.shape[1])) for row in logprobs])

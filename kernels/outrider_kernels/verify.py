@@ -60,7 +60,8 @@ def verify(
     """Verify B rows of proposals by the rule of this module.
 
     Args:
-        logits: [N, V] float32; bfloat16 and float16 are converted, other devices copied from.
+        logits: [N, V] float32, bfloat16 or float16. On a GPU they stay there (`triton_twins.verification`, which needs
+            triton); in host memory all but float32 are converted.
         rows: B rows of proposed ids, N - B in all.
         sampling: B rows of sampling parameters.
         changes: what B rows change about their logits; None is nothing.
@@ -73,6 +74,10 @@ def verify(
         ValueError: a shape, dtype or range is wrong, proposed ids included; or a row's logits are bad: the first such
             row is named, `find_bad_rows` names all of them beforehand.
     """
+    if logits.is_cuda:
+        from outrider_kernels.triton_twins.verification import verify_on_gpu
+
+        return verify_on_gpu(logits, rows, sampling, changes)
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
     check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])

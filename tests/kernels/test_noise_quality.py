@@ -10,7 +10,7 @@ from outrider_kernels.noise import RowKey, hash_ids, row_key
 NUM_ROWS = 300
 NUM_IDS = 49152
 CELLS = 64
-DISTANCES = range(1, 9)
+DISTANCES = (1, 2, 3, 4, 5, 7, 8, 16, 64, 1024)
 
 
 def three_rounds(key: RowKey, ids: np.ndarray) -> np.ndarray:
@@ -51,6 +51,25 @@ def test_neighbouring_ids_have_independent_noise() -> None:
 
 def test_a_hash_of_two_rounds_fails_the_neighbour_test() -> None:
     assert max(neighbour_tables(two_rounds)) > 10
+
+
+@pytest.mark.parametrize("shift", [0, 16])
+def test_low_and_high_bits_of_the_noise_are_uniform(shift: int) -> None:
+    ids, cells = np.arange(NUM_IDS, dtype=np.uint32), np.zeros(1 << 16)
+    for position in range(NUM_ROWS):
+        hashes = three_rounds(row_key(13, position), ids)
+        cells += np.bincount((hashes >> np.uint32(shift)).astype(np.int64) & 0xFFFF, minlength=1 << 16)
+    assert abs(deviations(cells)) < 4
+
+
+@pytest.mark.parametrize("rows", ["positions", "seeds"])
+def test_rows_share_their_loudest_id_as_often_as_chance_has_it(rows: str) -> None:
+    count = 1500
+    ids = np.arange(NUM_IDS, dtype=np.uint32)
+    keys = [row_key(17, row) if rows == "positions" else row_key(row, 17) for row in range(count)]
+    loudest = np.bincount([int(three_rounds(key, ids).argmax()) for key in keys])
+    pairs, expected = (loudest * (loudest - 1) // 2).sum(), count * (count - 1) / 2 / NUM_IDS
+    assert abs(pairs - expected) < 4 * np.sqrt(expected)
 
 
 @pytest.mark.parametrize("name", ["positions", "seeds", "seeds in the high half", "seed mirrors position"])

@@ -19,7 +19,8 @@ from outrider_kernels.triton_twins.registry import Variant, variants
 
 ARCHITECTURES = (80, 90, 100)
 """Compute capabilities: A100, H100 and B200."""
-_ALIGNMENT_BYTES = 16
+_DIVISOR = 16
+"""Bytes that pointers are aligned to; what triton looks for in scalars too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +56,11 @@ def compile_offline(variant: Variant, architecture: int) -> Footprint:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    pointers = [name for name, kind in variant.signature.items() if kind.startswith("*")]
-    places = [list(variant.signature).index(name) for name in pointers if name not in variant.unaligned]
     source = ASTSource(
         variant.kernel,
         dict(variant.signature),
         dict(variant.constants),
-        {(place,): [["tt.divisibility", _ALIGNMENT_BYTES]] for place in places},
+        {place: [["tt.divisibility", _DIVISOR]] for place in _divisible_places(variant)},
     )
     options = {"num_warps": variant.num_warps, **variant.options}
     compiled = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
@@ -82,6 +81,22 @@ def compile_offline(variant: Variant, architecture: int) -> Footprint:
 def compile_all(chosen: Iterable[Variant], architectures: Sequence[int] = ARCHITECTURES) -> list[Footprint]:
     """Compile variants for every architecture, in this order."""
     return [compile_offline(variant, architecture) for variant in chosen for architecture in architectures]
+
+
+def _divisible_places(variant: Variant) -> list[tuple[int, ...]]:
+    """Places in the signature, those of tuples with their field."""
+    places: list[tuple[int, ...]] = []
+    for place, (name, kind) in enumerate(variant.signature.items()):
+        fields = {(place,): (name, kind)} if isinstance(kind, str) else _fields(place, name, kind)
+        for at, (full_name, field) in fields.items():
+            if full_name in variant.divisible or (field.startswith("*") and full_name not in variant.unaligned):
+                places.append(at)
+    return places
+
+
+def _fields(place: int, name: str, kinds: tuple[str, ...]) -> dict[tuple[int, ...], tuple[str, str]]:
+    names = kinds._fields if hasattr(kinds, "_fields") else range(len(kinds))
+    return {(place, at): (f"{name}.{field}", kind) for at, (field, kind) in enumerate(zip(names, kinds, strict=True))}
 
 
 def _assembler_report(ptx: str, architecture: int, fused: bool) -> str:

@@ -15,8 +15,10 @@ How to register: in the module of the kernel, which is named `<kernel>_triton.py
 
 and add the module's name to `KERNEL_MODULES`. The signature names every argument of the kernel in order: `*bf16`,
 `*fp16`, `*fp32`, `*fp64`, `*i32`, `*i64` and `*u64` are pointers, the same without `*` scalars, `constexpr` a constant
-that `constants` gives. Pointers are compiled as aligned to 16 bytes, which is what torch allocates; name those that
-are not in `unaligned`. `options` are the compiler options that the launcher passes, by default `LAUNCH_OPTIONS`.
+that `constants` gives; a named tuple holds those of its fields. Pointers are compiled as aligned to 16 bytes, which is
+what torch allocates; name those that are not in `unaligned`, and scalars that are multiples of 16 in `divisible`, a
+field of a tuple as `table.stride`. `options` are the compiler options that the launcher passes, by default
+`LAUNCH_OPTIONS`.
 Annotate what kernels take with `tl.tensor`; tests run them interpreted (tests/conftest.py sees to it).
 """
 
@@ -37,6 +39,7 @@ KERNEL_MODULES = (
     "rms_norm_triton",
     "gated_unit_triton",
     "ngram_lookup_triton",
+    "verification_variants",
 )
 """Modules of this package that hold kernels; each has `VARIANTS`."""
 LAUNCH_OPTIONS: Mapping[str, Any] = MappingProxyType({"enable_fp_fusion": False})
@@ -51,13 +54,14 @@ class Variant:
     """Unique among all kernels; names kernel, dtype and what else sets the form apart."""
     kernel: Any
     """What `triton.jit` gave."""
-    signature: Mapping[str, str]
+    signature: Mapping[str, str | tuple[str, ...]]
     constants: Mapping[str, int | bool | float | str]
     num_warps: int = 4
     hot: bool = False
     """Whether it takes part in every step: then it must not spill registers."""
     options: Mapping[str, Any] = field(default_factory=lambda: LAUNCH_OPTIONS)
     unaligned: frozenset[str] = frozenset()
+    divisible: frozenset[str] = frozenset()
 
 
 def variants() -> tuple[Variant, ...]:
