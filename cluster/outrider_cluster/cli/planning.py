@@ -72,7 +72,8 @@ def tune(
             bench = SimulatedBench(read_scenario(scenario), scenario.parent)
         else:
             assert url is not None
-            bench = LiveBench(url, api_key, _prompts(prompts), max_tokens)
+            deepest = max(cell.depth for cell in plan.cells)
+            bench = LiveBench(url, api_key, _prompts(prompts), max_tokens, deepest)
         typer.echo("\n".join(str(file) for file in sweep(bench, plan, out, errors)))
 
 

@@ -15,6 +15,7 @@ from outrider_cluster.simulator.measurements import percentiles
 from outrider_cluster.tuning.outcome import CellOutcome
 from outrider_cluster.tuning.plan import ALL_POOLS, Cell
 from outrider_runtime.errors import NotReady, OutriderError
+from outrider_target.control.views import Reason
 
 _WARM_UP_SHARE = 0.2
 _TIMEOUT_S = 120.0
@@ -57,21 +58,29 @@ class LiveBench:
         api_key: where it wants one.
         prompts: texts of user messages.
         max_tokens: of an answer.
+        deepest: of all cells.
+
+    Raises:
+        NotReady: nobody answers at the URL.
+        UnusableCluster: the cluster would not go as deep as cells ask it to.
     """
 
-    def __init__(self, url: str, api_key: str | None, prompts: Sequence[str], max_tokens: int) -> None:
+    def __init__(self, url: str, api_key: str | None, prompts: Sequence[str], max_tokens: int, deepest: int) -> None:
         self._url = url.rstrip("/")
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._prompts = prompts
         self._max_tokens = max_tokens
-        self._model = self._find_model()
+        self._model = self._find_model(deepest)
         self.name = f"{self._model} at {self._url}"
 
-    def _find_model(self) -> str:
+    def _find_model(self, deepest: int) -> str:
+        url = f"{self._url}/outrider/v1/status"
         try:
-            answer = httpx.get(f"{self._url}/v1/models", headers=self._headers, timeout=10.0, trust_env=False)
+            answer = httpx.get(url, headers=self._headers, timeout=10.0, trust_env=False)
             answer.raise_for_status()
-            return str(answer.json()["data"][0]["id"])
+            status = answer.json()
+            _check_depths(int(status["depth"]), str(status["depth_reason"]), deepest)
+            return str(status["model"])
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError) as error:
             raise NotReady(
                 f"no gateway answers at {self._url}: {error}; start one, or name another with --url"
@@ -140,6 +149,20 @@ class LiveBench:
 
     def close(self) -> None:
         """Connections end with each cell."""
+
+
+def _check_depths(depth: int, reason: str, deepest: int) -> None:
+    """A request can lower its depth, not raise it, and a depth that changes by itself measures nothing."""
+    if deepest and reason != Reason.STATIC.value:
+        raise UnusableCluster(
+            f"the cluster does not keep to one depth (now {depth}: {reason}); deploy it with controller.depth: static, "
+            "a draft pool and no depth table, then tune it"
+        )
+    if deepest > depth:
+        raise UnusableCluster(
+            f"the cluster goes {depth} deep at most, a cell {deepest}; raise speculative_config.num_speculative_tokens "
+            f"or leave depths above {depth} out of --depths"
+        )
 
 
 def _outcome(cell: Cell, tally: _Tally, counted_s: float) -> CellOutcome:

@@ -6,8 +6,10 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import Result
 from outrider_doubles.gateway_bench import gateway_bench
+from outrider_doubles.scripted_target import ScriptedTarget
 from typer.testing import CliRunner
 
 from outrider_cluster.cli.main import app
@@ -79,3 +81,23 @@ async def test_a_running_cluster_is_tuned_over_its_own_door(tmp_path: Path) -> N
     (cell,) = json.loads((tmp_path / "report.json").read_text())["cells"]
     assert cell["answers"] > 0
     assert cell["tokens_per_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("reason", "named"),
+    [
+        ("static", "goes 3 deep at most, a cell 4; raise speculative_config.num_speculative_tokens"),
+        ("best goodput", "does not keep to one depth (now 3: best goodput); deploy it with controller.depth: static"),
+    ],
+)
+async def test_a_cluster_that_would_not_go_as_deep_as_cells_ask_is_refused_before_anything_is_measured(
+    reason: str, named: str, tmp_path: Path
+) -> None:
+    async with gateway_bench([ScriptedTarget(depth_reason=reason)]) as bench:
+        await bench.next_heartbeats(2)
+        url = f"http://127.0.0.1:{bench.gateway.http_port}"
+        options = ("--loads", "1", "--depths", "0,4", "--budget-s", "4", "--out", str(tmp_path))
+        result = await asyncio.to_thread(run, "tune", "--url", url, *options)
+        assert not bench.targets[0].requests
+    assert result.exit_code == 1
+    assert named in result.stderr

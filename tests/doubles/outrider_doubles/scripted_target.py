@@ -73,6 +73,7 @@ class ScriptedTarget:
     reason: FinishReason = FinishReason.LENGTH
     round_at: Callable[[int], RoundReport | None] = no_round
     max_model_len: int = 512
+    depth_reason: str = "static"
     requests: list[GenerationRequest] = field(default_factory=list)
     deadlines_s: list[float | None] = field(default_factory=list)
     running: int = 0
@@ -100,7 +101,7 @@ class ScriptedTarget:
             exact=True,
             exact_reason="probed",
             depth=3,
-            depth_reason="static",
+            depth_reason=self.depth_reason,
             tokenizer_fingerprint=ByteTokenizer.fingerprint,
             vocab_size=VOCAB_SIZE,
             max_model_len=self.max_model_len,
