@@ -37,16 +37,9 @@ def head() -> Iterator[RayHead]:
 def cluster(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> ServedCluster:
     folder = tmp_path_factory.mktemp("served")
     cluster = ServedCluster.write(folder, write_cyclic_checkpoint(folder / "tiny"), DRAFT_WORKERS)
-    head.serve_deploy(cluster.file)
-    eventually(lambda: is_running(head), 300, lambda: str(ServeApi(head.url).applications()))
+    head.serve_until_running(cluster.file)
     cluster.until_linked(DRAFT_WORKERS)
     return cluster
-
-
-def is_running(head: RayHead) -> bool:
-    apps = ServeApi(head.url).applications()
-    assert not any(found.has_failed for found in apps), [found.cause() for found in apps]
-    return bool(apps) and all(found.is_running for found in apps)
 
 
 def counter(cluster: ServedCluster, name: str) -> float:

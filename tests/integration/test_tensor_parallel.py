@@ -13,8 +13,6 @@ from outrider_doubles.process_tree import Process, alive, descendants
 from outrider_doubles.ray_head import RayHead, eventually
 from outrider_doubles.served_cluster import ServedCluster, write_cyclic_checkpoint
 
-from outrider_cluster.cli.serve_api import ServeApi
-
 pytestmark = pytest.mark.ray
 
 TARGETS = 2
@@ -32,16 +30,9 @@ def cluster(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> ServedCl
     folder = tmp_path_factory.mktemp("split")
     split = {"tensor_parallel_size": 2, "replicas": TARGETS, "rank_timeout_s": 3}
     cluster = ServedCluster.write(folder, write_cyclic_checkpoint(folder / "tiny"), 1, **split)
-    head.serve_deploy(cluster.file)
-    eventually(lambda: is_running(head), 300, lambda: str(ServeApi(head.url).applications()))
+    head.serve_until_running(cluster.file)
     cluster.until_linked(1)
     return cluster
-
-
-def is_running(head: RayHead) -> bool:
-    apps = ServeApi(head.url).applications()
-    assert not any(found.has_failed for found in apps), [found.cause() for found in apps]
-    return bool(apps) and all(found.is_running for found in apps)
 
 
 def rank_processes(head: RayHead) -> set[Process]:

@@ -9,16 +9,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outrider_doubles.random_rows import any_rows, ints, random_change, random_sampling
 
 from outrider_kernels.changed_logits_reference import changed_logits_reference
 from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyRows
 from outrider_kernels.logits_rows import RowChange, stack_changes
 from outrider_kernels.reference import sample_reference, verify_reference
 from outrider_kernels.verify import find_exhausted_rows, verify
-
-
-def ints(*values: int) -> np.ndarray:
-    return np.array(values, np.int32)
 
 
 def changed(logits: Sequence[float], change: RowChange, run: Sequence[int] = ()) -> list[float]:
@@ -66,41 +63,6 @@ def test_results_stay_within_the_finite_floats() -> None:
     assert changed([1.0, -torch.inf], change) == [torch.finfo(torch.float32).max, -torch.inf]
 
 
-def random_change(source: np.random.Generator, vocab_size: int) -> RowChange:
-    """Some of everything; small vocabularies make bad words and repetitions likely. One id always stays allowed."""
-
-    def some(most: int, first: int = 0) -> np.ndarray:
-        size = min(int(source.integers(0, most + 1)), vocab_size - first)
-        return (source.permutation(vocab_size - first)[:size] + first).astype(np.int32)
-
-    seen, bias, allowed = some(6), some(4), some(vocab_size)
-    words = [source.integers(1, vocab_size, source.integers(1, 4)).astype(np.int32) for _ in range(source.integers(4))]
-    return RowChange(
-        repetition=float(source.choice([1.0, 0.5, 1.3, 2.0])),
-        presence=float(source.choice([0.0, -2.0, 0.7])),
-        frequency=float(source.choice([0.0, 2.0, -0.3])),
-        seen_ids=seen,
-        seen_counts=source.integers(0, 4, len(seen)).astype(np.int32),
-        bias_ids=bias,
-        bias_values=source.uniform(-3, 3, len(bias)),
-        allowed_ids=np.union1d(allowed, ints(0)).astype(np.int32) if source.random() < 0.3 else ints(),
-        ending_positions=int(source.integers(0, 5)),
-        ending_ids=some(2, first=1),
-        words=words,
-        recent_ids=source.integers(0, vocab_size, source.integers(3)).astype(np.int32),
-    )
-
-
-def random_sampling(source: np.random.Generator, count: int) -> SamplingRows:
-    return SamplingRows(
-        source.choice([0.0, 0.01, 1.0, 2.0], count),
-        source.choice([0, 0, 1, 3], count).astype(np.int32),
-        source.choice([1.0, 1.0, 0.8], count),
-        source.choice([0.0, 0.0, 0.1], count),
-        source.integers(0, 2**63, count).astype(np.uint64),
-    )
-
-
 def one_by_one(
     logits: torch.Tensor, change: RowChange | None, sampling: SamplingRows, row: int, first: int
 ) -> list[int]:
@@ -144,15 +106,9 @@ def test_compiled_and_reference_emit_what_one_by_one_decoding_gives(
 @given(st.integers(0, 2**32), st.integers(2, 9))
 def test_compiled_equals_reference_on_any_rows(chance: int, vocab_size: int) -> None:
     source = np.random.default_rng(chance)
-    depths = source.integers(0, 5, source.integers(1, 6))
-    starts = np.cumsum([0, *(depths + 1)]).astype(np.int32)
+    depths, logits, rows = any_rows(source, vocab_size, most_rows=5, deepest=4)
     changes = stack_changes([random_change(source, vocab_size) if source.random() < 0.8 else None for _ in depths])
     sampling = random_sampling(source, len(depths))
-    # Small whole logits tie often; every seventh is -inf, so that masks sometimes leave nothing.
-    logits = torch.from_numpy(source.integers(-3, 4, (int(starts[-1]), vocab_size)).astype(np.float32))
-    logits[:, 1:][torch.from_numpy(source.random((int(starts[-1]), vocab_size - 1)) < 1 / 7)] = -torch.inf
-    proposed = source.integers(0, vocab_size, int(depths.sum())).astype(np.int32)
-    rows = VerifyRows(starts, proposed, source.integers(0, 99, len(depths)))
     ours, theirs = verify(logits, rows, sampling, changes), verify_reference(logits, rows, sampling, changes)
     assert ours.accepted_counts.tolist() == theirs.accepted_counts.tolist()
     assert ours.emitted.tolist() == theirs.emitted.tolist()

@@ -24,6 +24,7 @@ class ErraticPolicy:
     """A policy that draws every depth anew, the level as well."""
 
     max_depth = 6
+    reads_curves = True
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -17,7 +17,7 @@ from outrider_target import model_agreement
 from outrider_target.forward import Forward, RaggedBatch
 from outrider_target.forward_choice import lean_forward
 from outrider_target.lean_forward import LeanForward
-from outrider_target.transformers_forward import TransformersForward, load_forward, prepare_forward, survey_model
+from outrider_target.transformers_forward import TransformersForward, prepare_forward, survey_model
 
 LENGTH = 75
 MARGIN = 1e-3
@@ -43,7 +43,7 @@ def own_logits(folder: Path, ids: list[int]) -> torch.Tensor:
 def test_logits_and_tokens_equal_those_of_transformers(architecture: str, tmp_path: Path) -> None:
     folder = write_tiny_checkpoint(tmp_path, architecture, **MORE.get(architecture, {}))
     expected = own_logits(folder, text())
-    check_logits(load_forward(folder, "float32", max_model_len=128), expected)
+    check_logits(prepare_forward(load_causal_lm(folder, "float32"), max_model_len=128), expected)
 
 
 @pytest.mark.parametrize("architecture", ["llama", "mistral", "qwen2", "qwen3"])
@@ -79,7 +79,7 @@ def test_a_window_shorter_than_the_prompt_changes_the_logits(tmp_path: Path) -> 
 def forward(request: pytest.FixtureRequest, tmp_path: Path) -> EitherForward:
     folder = write_tiny_checkpoint(tmp_path)
     forward = (
-        load_forward(folder, "float32", max_model_len=128)
+        prepare_forward(load_causal_lm(folder, "float32"), max_model_len=128)
         if request.param == "transformers"
         else lean_forward(survey_model(load_causal_lm(folder, "float32"), 128), 128)
     )

@@ -17,7 +17,7 @@ from outrider_doubles.tiny_tokenizer import TINY_VOCAB_SIZE
 from outrider_runtime.models.loading import ModelDtype, load_causal_lm
 from outrider_target.forward import Forward
 from outrider_target.forward_choice import lean_forward
-from outrider_target.transformers_forward import load_forward, survey_model
+from outrider_target.transformers_forward import prepare_forward, survey_model
 
 LENGTH = 75
 OURS, OTHERS = range(5), (range(5, 10), range(10, 15), range(15, 20))
@@ -38,7 +38,7 @@ CASES = [(PLAIN, architecture, "float32", 1) for architecture in ARCHITECTURES] 
 
 def load(kind: str, folder: Path, dtype: ModelDtype) -> Forward:
     if kind == PLAIN:
-        return load_forward(folder, dtype, max_model_len=128)
+        return prepare_forward(load_causal_lm(folder, dtype), max_model_len=128)
     return lean_forward(survey_model(load_causal_lm(folder, dtype), 128), 128)
 
 

@@ -12,13 +12,13 @@ from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
 from outrider_doubles.toy_forward import ToyForward
 
 from outrider_runtime.models.demo import ensure_demo_model
-from outrider_runtime.models.loading import ModelDtype
+from outrider_runtime.models.loading import ModelDtype, load_causal_lm
 from outrider_runtime.models.progress import SilentProgress
 from outrider_target import exact_modules
 from outrider_target.forward import RaggedBatch
 from outrider_target.forward_choice import choose_forward
 from outrider_target.probe import probe_exactness
-from outrider_target.transformers_forward import load_forward
+from outrider_target.transformers_forward import prepare_forward
 
 
 class FollowsTheBatch(ToyForward):
@@ -53,7 +53,7 @@ def test_one_bit_in_one_row_at_one_size_is_found_and_named(tokens: int, reason: 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_prepared_model_is_exact(dtype: ModelDtype, tmp_path: Path) -> None:
-    assert probe_exactness(load_forward(write_tiny_checkpoint(tmp_path), dtype, 128)).exact
+    assert probe_exactness(prepare_forward(load_causal_lm(write_tiny_checkpoint(tmp_path), dtype), 128)).exact
 
 
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"])
@@ -70,7 +70,7 @@ def threads(request: pytest.FixtureRequest) -> Iterator[int]:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_embedded_model_is_exact(dtype: ModelDtype, threads: int) -> None:
     folder = ensure_demo_model(None, SilentProgress())
-    assert probe_exactness(load_forward(folder, dtype, 2048)).exact
+    assert probe_exactness(prepare_forward(load_causal_lm(folder, dtype), 2048)).exact
     chosen = choose_forward(folder, dtype, 2048)
     assert chosen.description == "lean decoder"
     assert probe_exactness(chosen.forward).exact
@@ -82,5 +82,5 @@ def test_the_embedded_model_is_not_exact_without_padded_rows(
     dtype: ModelDtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exact_modules, "find_row_padding", lambda *_: None)
-    forward = load_forward(ensure_demo_model(None, SilentProgress()), dtype, 2048)
+    forward = prepare_forward(load_causal_lm(ensure_demo_model(None, SilentProgress()), dtype), 2048)
     assert not probe_exactness(forward).exact

@@ -14,9 +14,8 @@ import httpx
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from outrider_cluster.cli.serve_api import ServeApi
 from outrider_doubles.chaos_checkpoint import write_repetitive_checkpoint
-from outrider_doubles.ray_head import RayHead, eventually, ray_environment
+from outrider_doubles.ray_head import RayHead, ray_environment
 from outrider_doubles.served_cluster import ServedCluster
 
 POOL = "ngram"
@@ -27,7 +26,6 @@ WORKERS = 2
 _BLOCK_BYTES = 2 * 2 * 2 * 16 * 16 * 4
 """Keys and values, layers, heads, their size, positions, float32."""
 _BLOCKS = 24
-_RUNS_WITHIN_S = 180.0
 _BOUND_S = 90.0
 _POLL_S = 0.1
 _FIND_CONTROLLER = """
@@ -106,16 +104,9 @@ def deploy_chaos_cluster(head: RayHead, folder: Path) -> ChaosCluster:
     args["draft_pools"].append({"name": INTRUDERS, "method": "ngram", "replicas": 0})
     args["drafting"] = {"draft_deadline_ms": 50, "lease_ms": 2_000, "quarantine_first_ms": 500}
     served.file.write_text(yaml.safe_dump(data), encoding="utf-8")
-    head.serve_deploy(served.file)
-    eventually(lambda: _is_running(head), _RUNS_WITHIN_S, lambda: str(ServeApi(head.url).applications()))
+    head.serve_until_running(served.file)
     served.until_linked(WORKERS)
     return ChaosCluster(served, f"127.0.0.1:{args['gateway']['grpc_port']}", _controller_of(head))
-
-
-def _is_running(head: RayHead) -> bool:
-    apps = ServeApi(head.url).applications()
-    assert not any(found.has_failed for found in apps), [found.cause() for found in apps]
-    return bool(apps) and all(found.is_running for found in apps)
 
 
 def _controller_of(head: RayHead) -> str:

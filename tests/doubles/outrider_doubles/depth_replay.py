@@ -94,4 +94,4 @@ class DepthReplay:
             accepted += 1
         self.tokens += 1 + accepted
         if depth:
-            self.acceptance.observe(DraftOutcome(key, depth, depth, accepted, "pool"))
+            self.acceptance.observe(DraftOutcome(key, depth, depth, accepted))

@@ -18,6 +18,8 @@ from typing import Self
 
 import httpx
 
+from outrider_cluster.cli.serve_api import ServeApi
+
 _PAUSE_S = 0.1
 _TERMINATE_S = 10
 _BIN = Path(sys.executable).parent
@@ -82,6 +84,16 @@ class RayHead:
         command = [str(_BIN / "ray"), "serve", "deploy", str(file), "--address", self.url]
         done = subprocess.run(command, env=ray_environment(), capture_output=True, text=True, check=False, timeout=120)
         assert done.returncode == 0, done.stdout + done.stderr
+
+    def serve_until_running(self, file: Path, timeout_s: float = 300) -> None:
+        """`ray serve deploy FILE`, and wait until all of it runs."""
+        self.serve_deploy(file)
+        eventually(self._is_running, timeout_s, lambda: str(ServeApi(self.url).applications()))
+
+    def _is_running(self) -> bool:
+        apps = ServeApi(self.url).applications()
+        assert not any(found.has_failed for found in apps), [found.cause() for found in apps]
+        return bool(apps) and all(found.is_running for found in apps)
 
     def _answers(self) -> bool:
         assert self._process is not None

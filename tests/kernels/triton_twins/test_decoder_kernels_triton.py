@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from outrider_doubles.closeness import close
 
 from outrider_kernels import gated_unit_numba, rms_norm_numba, rotary_numba
 from outrider_kernels.number_formats_numba import numbers_of
@@ -16,15 +17,6 @@ from outrider_kernels.triton_twins.rotary_triton import RotaryOutputs, RotaryTab
 DTYPES = [torch.float32, torch.bfloat16]
 EPSILON = 1e-5
 WIDTHS = [576, 4096, 7]  # SmolLM2, a whole tile, less than a tile
-
-
-def close(found: torch.Tensor, expected: torch.Tensor) -> None:
-    """Float32 within rounding. In bfloat16 a last bit may differ, where a sum was near the middle of two numbers."""
-    if found.dtype == torch.float32:
-        torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-    else:
-        torch.testing.assert_close(found, expected, atol=1e-30, rtol=2**-7)
-        assert (found == expected).float().mean() > 0.99
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

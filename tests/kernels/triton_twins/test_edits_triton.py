@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outrider_doubles.random_rows import any_rows, ints, random_change, random_sampling
 
 from outrider_kernels.contracts import SamplingRows, VerifyRows
 from outrider_kernels.logits_rows import LogitsRows, RowChange, stack_changes
@@ -18,44 +19,13 @@ from outrider_kernels.verify import find_exhausted_rows
 TILING = Tiling(block=1024, sum_block=1024, processors=2)
 
 
-def ints(*values: int) -> np.ndarray:
-    return np.array(values, np.int32)
-
-
-def random_change(source: np.random.Generator, vocab_size: int, positions: int) -> RowChange:
-    """Some of everything; small vocabularies make bad words and repetitions likely."""
+def masked_change(source: np.random.Generator, vocab_size: int, positions: int) -> RowChange:
+    """Also masks by position, and changes that may leave nothing."""
+    change = random_change(source, vocab_size, safe=0)
+    if source.random() < 0.6:
+        return change
     bits = source.random((positions, -(-vocab_size // 32) * 32)) < 0.8
-    masks = np.packbits(bits, axis=1, bitorder="little").view(np.uint32)
-
-    def some(most: int) -> np.ndarray:
-        return source.permutation(vocab_size)[: source.integers(0, most + 1)].astype(np.int32)
-
-    seen, bias = some(6), some(4)
-    return RowChange(
-        repetition=float(source.choice([1.0, 0.5, 1.3])),
-        presence=float(source.choice([0.0, -2.0, 0.7])),
-        frequency=float(source.choice([0.0, 2.0, -0.3])),
-        seen_ids=seen,
-        seen_counts=source.integers(0, 4, len(seen)).astype(np.int32),
-        bias_ids=bias,
-        bias_values=source.uniform(-3, 3, len(bias)),
-        allowed_ids=some(vocab_size) if source.random() < 0.3 else ints(),
-        masks=masks if source.random() < 0.4 else masks[:0],
-        ending_positions=int(source.integers(0, 5)),
-        ending_ids=some(2),
-        words=[source.integers(0, vocab_size, source.integers(1, 4)).astype(np.int32) for _ in range(3)],
-        recent_ids=source.integers(0, vocab_size, source.integers(3)).astype(np.int32),
-    )
-
-
-def random_sampling(source: np.random.Generator, count: int) -> SamplingRows:
-    return SamplingRows(
-        source.choice([0.0, 0.01, 1.0, 2.0], count),
-        source.choice([0, 0, 1, 3], count).astype(np.int32),
-        source.choice([1.0, 1.0, 0.8], count),
-        source.choice([0.0, 0.0, 0.1], count),
-        source.integers(0, 2**63, count).astype(np.uint64),
-    )
+    return change._replace(masks=np.packbits(bits, axis=1, bitorder="little").view(np.uint32))
 
 
 def with_true_proposals(
@@ -78,7 +48,7 @@ def with_true_proposals(
 def test_ids_equal_the_references_when_runs_are_accepted(vocab_size: int, depth: int) -> None:
     source = np.random.default_rng(vocab_size)
     count = 6
-    changes = stack_changes([random_change(source, vocab_size, depth + 1) if row % 5 else None for row in range(count)])
+    changes = stack_changes([masked_change(source, vocab_size, depth + 1) if row % 5 else None for row in range(count)])
     sampling = random_sampling(source, count)
     logits = torch.from_numpy((source.standard_normal((count * (depth + 1), vocab_size)) * 2).astype(np.float32))
     starts = np.arange(0, (count + 1) * (depth + 1), depth + 1, dtype=np.int32)
@@ -95,17 +65,11 @@ def test_ids_equal_the_references_when_runs_are_accepted(vocab_size: int, depth:
 @given(st.integers(0, 2**32), st.integers(2, 9))
 def test_ids_equal_the_references_on_any_rows(chance: int, vocab_size: int) -> None:
     source = np.random.default_rng(chance)
-    depths = source.integers(0, 3, source.integers(1, 4))
-    starts = np.cumsum([0, *(depths + 1)]).astype(np.int32)
+    depths, logits, rows = any_rows(source, vocab_size, most_rows=3, deepest=2)
     changes = stack_changes(
-        [random_change(source, vocab_size, depth + 1) if source.random() < 0.8 else None for depth in depths]
+        [masked_change(source, vocab_size, depth + 1) if source.random() < 0.8 else None for depth in depths]
     )
     sampling = random_sampling(source, len(depths))
-    # Small whole logits tie often; every seventh is -inf, so that masks sometimes leave nothing.
-    logits = torch.from_numpy(source.integers(-3, 4, (int(starts[-1]), vocab_size)).astype(np.float32))
-    logits[:, 1:][torch.from_numpy(source.random((int(starts[-1]), vocab_size - 1)) < 1 / 7)] = -torch.inf
-    proposed = source.integers(0, vocab_size, int(depths.sum())).astype(np.int32)
-    rows = VerifyRows(starts, proposed, source.integers(0, 99, len(depths)))
     expected = verify_reference(logits, rows, sampling, changes)
     result = verify_on_gpu(logits, rows, sampling, changes, TILING)
     assert result.accepted_counts.tolist() == expected.accepted_counts.tolist()
