@@ -9,7 +9,7 @@ from collections.abc import Sequence as SequenceOf
 
 from outrider_target.batch import Step
 from outrider_target.commitment import Commitment
-from outrider_target.control.acceptance_model import AcceptanceModel, DraftOutcome
+from outrider_target.control.acceptance_model import UNREAD_CURVE, AcceptanceModel, DraftOutcome
 from outrider_target.control.cost_model import StepLoad
 from outrider_target.control.depth_policy import DepthPolicy
 from outrider_target.control.goodput import GoodputMeter
@@ -27,7 +27,7 @@ class DepthControl:
     """
 
     def __init__(self, policy: DepthPolicy, objective_s: float | None = None) -> None:
-        self.acceptance = AcceptanceModel(max(1, policy.max_depth))
+        self._acceptance = AcceptanceModel(max(1, policy.max_depth))
         self.last = policy.decide(StepView(()))
         """The decision for the last round."""
         self.goodput = GoodputMeter()
@@ -50,17 +50,21 @@ class DepthControl:
 
     def learn(self, step: Step, commitments: SequenceOf[Commitment]) -> None:
         """See what a step did: how its proposals fared, and what it cost if it was a step of decode rows alone."""
-        by_key = {commitment.sequence.key: commitment for commitment in commitments}
-        for index, row in enumerate(step.rows):
-            commitment = by_key.get(row.sequence.key)
-            if row.depth and commitment is not None:
-                self.acceptance.observe(_outcome(row.depth, len(step.proposed(index)), commitment))
-        self.acceptance.end_round()
+        if self._policy.reads_curves:
+            self._learn_acceptance(step, commitments)
         self._has_drafts = any(row.depth for row in step.rows)
         self._committed = sum(len(commitment.token_ids) for commitment in commitments)
         decodes_only = all(row.samples and row.chunk == 1 for row in step.rows)
         context = sum(row.sequence.length for row in step.rows)
         self._load = StepLoad(len(step.rows), step.num_tokens, context) if decodes_only else None
+
+    def _learn_acceptance(self, step: Step, commitments: SequenceOf[Commitment]) -> None:
+        by_key = {commitment.sequence.key: commitment for commitment in commitments}
+        for index, row in enumerate(step.rows):
+            commitment = by_key.get(row.sequence.key)
+            if row.depth and commitment is not None:
+                self._acceptance.observe(_outcome(row.depth, len(step.proposed(index)), commitment))
+        self._acceptance.end_round()
 
     def end_round(self, round_s: float) -> None:
         """The round that was learned from took `round_s` seconds, all work of the engine included."""
@@ -71,13 +75,13 @@ class DepthControl:
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence ended."""
-        self.acceptance.forget(sequence.key)
+        self._acceptance.forget(sequence.key)
 
     def _row(self, sequence: Sequence) -> RowView:
         return RowView(
             key=sequence.key,
             limit=sequence.depth_limit(self.max_depth),
-            curve=self.acceptance.session_curve(sequence.key),
+            curve=self._acceptance.session_curve(sequence.key) if self._policy.reads_curves else UNREAD_CURVE,
             context=sequence.length,
             objective_s=self._objective_s,
         )
@@ -89,4 +93,4 @@ def _outcome(asked: int, proposed: int, commitment: Commitment) -> DraftOutcome:
         return DraftOutcome(commitment.sequence.key, asked)
     # What stands after the end of an answer was cut, not refused.
     judged = verdict.accepted if commitment.end is not None else proposed
-    return DraftOutcome(commitment.sequence.key, asked, judged, verdict.accepted, verdict.pool)
+    return DraftOutcome(commitment.sequence.key, asked, judged, verdict.accepted)

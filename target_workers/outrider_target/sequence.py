@@ -53,8 +53,6 @@ class Sequence:
     """Keys of the full blocks of `token_ids`, grown as needed."""
     published_blocks: int = 0
     cached_tokens: int = 0
-    resumed_length: int = 0
-    """Output ids that came with the request because another replica had delivered them."""
     session_open: bool = False
     """Whether draft workers hold a session for this sequence."""
     asked_depth: int = 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,6 @@ import torch
 from transformers import PreTrainedModel
 
 from outrider_kernels.exact_linear import RowPadding
-from outrider_runtime.models.loading import ModelDtype, load_causal_lm
 from outrider_target.attention_hook import set_layer
 from outrider_target.attention_survey import SurveyedLayer, survey_attention
 from outrider_target.exact_modules import make_linears_exact
@@ -21,17 +19,6 @@ from outrider_target.model_agreement import OwnLogits, check_agreement
 from outrider_target.model_support import check_supported
 from outrider_target.paged_cache import CacheStore, PagedAttention, PagedCache, cache_shape, step_tables
 from outrider_target.rotary_table import freeze_rotary
-
-
-def load_forward(folder: Path, dtype: ModelDtype, max_model_len: int) -> TransformersForward:
-    """Load the model in `folder` and prepare it for serving.
-
-    Set the number of torch and numba threads before: exactness holds for that number.
-
-    Raises:
-        ModelRefused: a model that we do not load or cannot serve, with the reason.
-    """
-    return prepare_forward(load_causal_lm(folder, dtype), max_model_len)
 
 
 def prepare_forward(model: PreTrainedModel, max_model_len: int) -> TransformersForward:

@@ -10,13 +10,11 @@ from outrider_cluster.simulator.drafting import Drafting, Offer
 from outrider_cluster.simulator.randomness import Randomness
 from outrider_cluster.simulator.request import Request
 from outrider_cluster.simulator.scenario import MAX_DEPTH, Targets
-from outrider_target.control.acceptance_model import AcceptanceModel, Curve, DraftOutcome
+from outrider_target.control.acceptance_model import UNREAD_CURVE, AcceptanceModel, DraftOutcome
 from outrider_target.control.cost_model import StepCostModel, StepLoad
 from outrider_target.control.depth_policy import DepthPolicy
-from outrider_target.control.dynamic_policy import DynamicPolicy
 from outrider_target.control.views import Decision, RowView, StepView
 
-_UNREAD = Curve((), ())
 """For policies that decide without looking at acceptance: curves take longer than all else of a step."""
 
 
@@ -89,7 +87,6 @@ class Target:
         self.incarnation = 0
         """Events of an earlier life are void."""
         self._reserved = 0
-        self._reads_curves = isinstance(policy, DynamicPolicy)
 
     @property
     def load(self) -> int:
@@ -154,7 +151,7 @@ class Target:
         for request in decoding:
             objective = request.kind.objective_ms
             limit, objective_s = request.limit(deepest), None if objective is None else objective / 1e3
-            curve = self._acceptance.session_curve(request.key) if self._reads_curves else _UNREAD
+            curve = self._acceptance.session_curve(request.key) if self._policy.reads_curves else UNREAD_CURVE
             rows.append(RowView(request.key, limit, curve, request.cached, objective_s))
         return StepView(tuple(rows), max(0, self._settings.max_num_batched_tokens - len(rows)))
 
@@ -183,7 +180,7 @@ class Target:
                 emitted[request.key] = 1
         if step.decoding and not step.chunks:  # as the engine does, it learns from steps of decode rows alone
             self._policy.observe(step.load, step.ends_s - step.started_s, bool(step.asked))
-        if self._reads_curves:
+        if self._policy.reads_curves:
             self._acceptance.end_round()
         self._hand_on(step, done, emitted)
         return done
@@ -208,9 +205,9 @@ class Target:
                 accepted += 1
             done.accepted.append((offer.pool.name, offer.length, accepted))
             self._drafting.judge(offer, accepted)
-        if asked and self._reads_curves:
-            length, pool = (0, None) if offer is None else (offer.length, offer.pool.name)
-            self._acceptance.observe(DraftOutcome(request.key, asked, length, accepted, pool))
+        if asked and self._policy.reads_curves:
+            length = 0 if offer is None else offer.length
+            self._acceptance.observe(DraftOutcome(request.key, asked, length, accepted))
         count = min(accepted + 1, request.left)
         request.cached += count
         self._emit(request, count, step.ends_s, done)

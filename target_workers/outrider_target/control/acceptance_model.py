@@ -1,8 +1,8 @@
-"""What a proposal is worth before it is there: by session, by pool, and by position in it.
+"""What a proposal is worth before it is there: by session, and by position in it.
 
-Estimates lean on each other: a session on its pool, that on the position before. What was seen fades with every round
-that shows something new, so that an off-switch is never thrown by what was true long ago, nor taken back for want of
-news. Only a session forgets without news, slowly: beside better ones it gets another chance.
+Estimates lean on each other: a session on all of them, these on the position before. What was seen fades with every
+round that shows something new, so that an off-switch is never thrown by what was true long ago, nor taken back for want
+of news. Only a session forgets without news, slowly: beside better ones it gets another chance.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from outrider_target.control.position_shares import PositionShares
 
 _SESSION_KEEP = 1 - 1 / 16
 _SILENT_KEEP = 1 - 1 / 128
-_POOL_KEEP = 1 - 1 / 32
+_EVERYONE_KEEP = 1 - 1 / 32
 _SESSION_LEAN = 4.0
-_POOL_LEAN = 1.0
+_EVERYONE_LEAN = 1.0
 _FIRST_SHARE = 0.5
-_ANY_POOL = ""
-"""What rounds used, whichever pool it came from."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +48,10 @@ class Curve:
         return sum(survival * presence for survival, presence in pairs)
 
 
+UNREAD_CURVE = Curve((), ())
+"""For policies that do not look at curves."""
+
+
 @dataclass(frozen=True, slots=True)
 class DraftOutcome:
     """How a wish for `asked` ids fared: `proposed` ids were there in time (0: none), `accepted` of them were right."""
@@ -58,8 +60,6 @@ class DraftOutcome:
     asked: int
     proposed: int = 0
     accepted: int = 0
-    pool: str | None = None
-    """None if no proposal was there."""
 
 
 class AcceptanceModel:
@@ -71,7 +71,7 @@ class AcceptanceModel:
 
     def __init__(self, positions: int) -> None:
         self._positions = positions
-        self._pools: dict[str, _Pool] = {}
+        self._everyone = _Everyone(positions)
         self._sessions: dict[int, _Shares] = {}
         self._curves: dict[int, Curve] = {}
 
@@ -80,16 +80,13 @@ class AcceptanceModel:
         session = self._sessions.setdefault(outcome.session, _Shares(self._positions, _SESSION_LEAN))
         session.note(outcome)
         self._curves.pop(outcome.session, None)
-        self._pool(_ANY_POOL).note(outcome)
-        if outcome.pool is not None:
-            self._pool(outcome.pool).note(outcome)
+        self._everyone.note(outcome)
 
     def end_round(self) -> None:
         """A round is over: what was seen before it is a little older."""
         for session in self._sessions.values():
             session.age(_SESSION_KEEP, _SILENT_KEEP)
-        for pool in self._pools.values():
-            pool.age(_POOL_KEEP, 1.0)
+        self._everyone.age(_EVERYONE_KEEP, 1.0)
         self._curves.clear()
 
     def forget(self, session: int) -> None:
@@ -100,24 +97,10 @@ class AcceptanceModel:
     def session_curve(self, session: int) -> Curve:
         """What to expect of the next proposal of a session."""
         if session not in self._sessions:
-            return self._pool(_ANY_POOL).known_curve
+            return self._everyone.known_curve
         if session not in self._curves:
-            self._curves[session] = self._sessions[session].curve(self._pool(_ANY_POOL).known_curve)
+            self._curves[session] = self._sessions[session].curve(self._everyone.known_curve)
         return self._curves[session]
-
-    def pool_curve(self, pool: str) -> Curve:
-        """What to expect of a proposal of a pool."""
-        return self._pool(pool).known_curve
-
-    @property
-    def pools(self) -> tuple[str, ...]:
-        """Pools that have proposed something, in order of their names."""
-        return tuple(sorted(name for name in self._pools if name != _ANY_POOL))
-
-    def _pool(self, name: str) -> _Pool:
-        if name not in self._pools:
-            self._pools[name] = _Pool(self._positions)
-        return self._pools[name]
 
 
 class _Shares:
@@ -155,11 +138,11 @@ class _Shares:
         return Curve(tuple(self._acceptance.chained_shares(_FIRST_SHARE)), tuple(self._presence.chained_shares(1.0)))
 
 
-class _Pool(_Shares):
-    """A pool leans on nothing but the position before."""
+class _Everyone(_Shares):
+    """All sessions together; leans on nothing but the position before."""
 
     def __init__(self, positions: int) -> None:
-        super().__init__(positions, _POOL_LEAN)
+        super().__init__(positions, _EVERYONE_LEAN)
         self._curve: Curve | None = None
 
     def note(self, outcome: DraftOutcome) -> None:

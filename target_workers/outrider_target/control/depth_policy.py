@@ -15,6 +15,10 @@ class DepthPolicy(Protocol):
     def max_depth(self) -> int:
         """No decision goes deeper; buffers are sized by it."""
 
+    @property
+    def reads_curves(self) -> bool:
+        """Whether it looks at what rows may expect of proposals: most of the work of a round, undone for others."""
+
     def decide(self, view: StepView) -> Decision:
         """Depths for the coming step. Every row's depth is within its limit."""
 
@@ -34,6 +38,8 @@ class StaticPolicy:
     Args:
         depth: proposed tokens a round; 0 turns speculation off.
     """
+
+    reads_curves = False
 
     def __init__(self, depth: int) -> None:
         self.max_depth = depth

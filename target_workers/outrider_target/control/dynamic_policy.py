@@ -35,6 +35,8 @@ class DynamicPolicy:
         clock: monotonic time.
     """
 
+    reads_curves = True
+
     def __init__(self, settings: DepthSettings, cost: RefinedCost, max_depth: int, clock: Clock) -> None:
         self.max_depth = max_depth
         self._cost = cost

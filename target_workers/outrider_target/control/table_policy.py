@@ -70,6 +70,8 @@ class TablePolicy:
         max_rows: largest batch size.
     """
 
+    reads_curves = False
+
     def __init__(self, table: Sequence[DepthRange], max_depth: int, max_rows: int) -> None:
         self.max_depth = max_depth
         self._dense = _expand(table, max_depth, max_rows)
