@@ -72,6 +72,16 @@ def check_changes(changes: LogitsRows, positions: npt.NDArray[np.int32], vocab_s
         raise ValueError(f"expected masks of {-(-vocab_size // 32)} words, given {changes.masks.shape[1]}")
 
 
+def check_rates(rates: npt.NDArray[np.float64]) -> None:
+    """Check that these are chances, one for each place of a proposal.
+
+    Raises:
+        ValueError: says what was expected and what was given.
+    """
+    if rates.ndim != 1 or not np.all((rates >= 0) & (rates <= 1)):
+        raise ValueError(f"expected rates in [0, 1], given {rates.tolist()}")
+
+
 def _check_starts(name: str, starts: npt.NDArray[np.int32], count: int, end: int, step: int) -> None:
     if starts.shape != (count + 1,) or starts[0] != 0 or starts[-1] != end or np.any(np.diff(starts) < step):
         raise ValueError(f"expected {name} of {count}, rising from 0 to {end}, given {starts.tolist()}")

@@ -25,7 +25,7 @@ def find_bad_rows(logits: torch.Tensor, logit_starts: npt.NDArray[np.int32]) -> 
         [bad rows] int32, ascending indices in [0, B).
     """
     if logits.is_cuda:
-        from outrider_kernels.triton_twins.verification import find_bad_rows_on_gpu
+        from outrider_kernels.triton_twins.bad_rows import find_bad_rows_on_gpu
 
         return find_bad_rows_on_gpu(logits, logit_starts)
     if logits.numel() == 0:

@@ -10,39 +10,29 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from outrider_kernels.row_padding import RowPadding, find_row_padding, row_padding_for
+from outrider_kernels.own_linear import own_product
+from outrider_kernels.packed_linear import plain_product
+from outrider_kernels.row_padding import RowPadding
 
-__all__ = ["ExactLinear", "RowPadding", "exact_linear", "find_row_padding", "row_padding_for"]
-
-
-def exact_linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, padding: RowPadding) -> torch.Tensor:
-    """`x @ weight.T + bias`, each row's bits independent of the other rows and of their number.
-
-    Args:
-        x: [..., K], any float dtype.
-        weight: [N, K], dtype of `x`.
-        bias: [N] or None.
-        padding: rows to which the product of all leading sizes of `x` is padded with zeros.
-
-    Returns:
-        [..., N], dtype of `x`.
-    """
-    rows = x.reshape(-1, x.shape[-1])
-    missing = padding.padded(rows.shape[0]) - rows.shape[0]
-    if missing == 0:
-        return functional.linear(x, weight, bias)
-    padded = functional.linear(functional.pad(rows, (0, 0, 0, missing)), weight, bias)
-    return padded[: rows.shape[0]].view(*x.shape[:-1], weight.shape[0])
+_NO_PADDING = RowPadding()
 
 
 class ExactLinear(nn.Module):
-    """Stands in for `nn.Linear`, with the same parameter names and the same parameters: they are shared, not copied."""
+    """Stands in for `nn.Linear`, with the same parameter names and the same parameters: they are shared, not copied.
 
-    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None, padding: RowPadding) -> None:
+    Args:
+        weight: [N, K].
+        bias: [N] or None.
+        padding: rows to which those of the library's products are padded with zeros; None multiplies by a kernel of
+            our own, over a copy of the weight.
+    """
+
+    def __init__(self, weight: nn.Parameter, bias: nn.Parameter | None, padding: RowPadding | None) -> None:
         super().__init__()
         self.weight = weight
         self.bias = bias
-        self.padding = padding
+        self._product = plain_product(weight, bias) if padding is not None else own_product(weight.detach(), bias)
+        self._padding = padding or _NO_PADDING
 
     @property
     def in_features(self) -> int:
@@ -55,5 +45,8 @@ class ExactLinear(nn.Module):
         return self.weight.shape[0]
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[..., K] to [..., N]."""
-        return exact_linear(x, self.weight, self.bias, self.padding)
+        """[..., K] to [..., N], each row's bits independent of the other rows and of their number."""
+        rows = x.reshape(-1, x.shape[-1])
+        missing = self._padding.padded(rows.shape[0]) - rows.shape[0]
+        whole = functional.pad(rows, (0, 0, 0, missing)) if missing else rows.contiguous()
+        return self._product(whole)[: rows.shape[0]].view(*x.shape[:-1], self.out_features)

@@ -42,6 +42,11 @@ def rounded(number: np.float32, array: Numbers) -> np.float32:
     raise NotImplementedError
 
 
+def floats_of(block: Numbers, scratch: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """A block [X, Y] as float32: itself, or its numbers widened into `scratch` of its shape. For compiled code only."""
+    raise NotImplementedError
+
+
 def _narrow_to_16_bits(number: np.float32, array: Numbers) -> np.uint16:
     bits = np.float32(number).view(np.uint32)
     nearest = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
@@ -65,6 +70,21 @@ def _same_beside_array(number: np.float32, array: Numbers) -> np.float32:
     return number
 
 
+def _widen_block(block: Numbers, scratch: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    for x in range(block.shape[0]):
+        for y in range(block.shape[1]):
+            scratch[x, y] = widen(block[x, y])
+    return scratch
+
+
+def _block_itself(block: npt.NDArray[np.float32], scratch: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    return block
+
+
+def _overload_floats_of(block: Any, scratch: Any) -> Any:
+    return _widen_block if block.dtype == types.uint16 else _block_itself
+
+
 def _overload_widen(number: Any) -> Any:
     return _widen_16_bits if number == types.uint16 else _same
 
@@ -77,5 +97,10 @@ def _overload_rounded(number: Any, array: Any) -> Any:
     return _rounded_to_16_bits if array.dtype == types.uint16 else _same_beside_array
 
 
-for _public, _choose in ((widen, _overload_widen), (narrow, _overload_narrow), (rounded, _overload_rounded)):
+for _public, _choose in (
+    (widen, _overload_widen),
+    (narrow, _overload_narrow),
+    (rounded, _overload_rounded),
+    (floats_of, _overload_floats_of),
+):
     overload(_public, strict=False)(_choose)

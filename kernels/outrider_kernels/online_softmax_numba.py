@@ -1,7 +1,9 @@
 """The arithmetic of attention: softmax over blocks of 16 keys, one block after the other, for many queries at once.
 
 Loops are shaped so that LLVM turns them into whole registers of 16 lanes, with sums kept apart by lane: horizontal sums
-would have to wait for themselves, and library calls per number (exp) would cost more than all the rest.
+would have to wait for themselves, and library calls per number (exp) would cost more than all the rest. Products are
+those of `attention_dot_numba`. A block that a line sees in part has places that may hold anything, NaN included; its
+values are added one by one. Which blocks these are depends on the line's position alone, and with them its bits.
 """
 
 from __future__ import annotations
@@ -11,6 +13,28 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from outrider_kernels.attention_dot_numba import (
+    LANES,
+    MOST_SCORED,
+    MOST_WEIGHED,
+    WIDE,
+    scores_of_1,
+    scores_of_2,
+    scores_of_3,
+    scores_of_4,
+    scores_of_5,
+    scores_of_6,
+    scores_of_7,
+    scores_of_8,
+    values_of_1,
+    values_of_2,
+    values_of_3,
+    values_of_4,
+    wide_of_1,
+    wide_of_2,
+    wide_of_3,
+    wide_of_4,
+)
 from outrider_kernels.compiling import FUSED, compiled
 from outrider_kernels.paged_attention import BLOCK_SIZE
 
@@ -38,7 +62,7 @@ class Lines(NamedTuple):
     """State of L queries, one query head of one token each."""
 
     queries: Floats
-    """[L, D]"""
+    """[L, S], where S is the head size D, rounded up to whole vectors; what is beyond D is 0."""
     spans: Ints
     """[L, 2] first and end of the places that a line sees in the current block; empty when first >= end."""
     tops: Floats
@@ -46,9 +70,9 @@ class Lines(NamedTuple):
     totals: Floats
     """[L, 16] sums of weights by lane, relative to exp(tops)."""
     sums: Floats
-    """[L, D] weighted sums of values, relative to exp(tops)."""
+    """[L, S] weighted sums of values, relative to exp(tops)."""
     weights: Floats
-    """[L, 16] scores, then weights of the current block; places outside of the span hold anything finite."""
+    """[L, 16] scores, then weights of the current block; anything for lines that see none of it."""
     bits: Ints
     """[L, 16] the same memory as `weights`."""
     exponents: Ints
@@ -59,12 +83,18 @@ class Lines(NamedTuple):
     """[8] scratch of the maximum."""
 
 
+@compiled()
+def whole_vectors(size: int) -> int:
+    """A head size rounded up to whole vectors."""
+    return (size + LANES - 1) // LANES * LANES
+
+
 @compiled(fastmath=FUSED)
 def new_lines(queries: Floats) -> Lines:
     """Lines that have seen nothing, for queries [tokens, heads, D]."""
     tokens, heads, size = queries.shape
-    count = tokens * heads
-    own = np.empty((count, size), np.float32)
+    count, whole = tokens * heads, whole_vectors(size)
+    own = np.zeros((count, whole), np.float32)
     for line in range(count):
         for x in range(size):
             own[line, x] = queries[line // heads, line % heads, x]
@@ -74,7 +104,7 @@ def new_lines(queries: Floats) -> Lines:
         np.zeros((count, 2), np.int32),
         np.full(count, _LOWEST),
         np.zeros((count, BLOCK_SIZE), np.float32),
-        np.zeros((count, size), np.float32),
+        np.zeros((count, whole), np.float32),
         weights,
         weights.view(np.int32),
         np.zeros((count, BLOCK_SIZE), np.int32),
@@ -85,33 +115,41 @@ def new_lines(queries: Floats) -> Lines:
 
 @compiled(fastmath=FUSED)
 def take_block(lines: Lines, keys: Floats, values: Floats, scale: np.float32) -> None:
-    """Let every line see its span of one block: keys [D, 16], values [16, D]."""
-    _score(lines.queries, lines.spans, keys, lines.weights)
+    """Let every line see its span of one block: keys [S, 16], values [16, S]."""
+    _score(lines, keys)
     _shift(lines.weights, lines.spans, scale, lines.tops, lines.factors, lines.halves)
     _exponentiate(lines.weights, lines.bits, lines.exponents, lines.spans)
-    _accumulate(lines.weights, lines.spans, lines.factors, values, lines.totals, lines.sums)
+    _accumulate(lines, values)
 
 
-@compiled(fastmath=FUSED)
-def _score(queries: Floats, spans: Ints, keys: Floats, scores: Floats) -> None:
-    """Products with 16 keys; each lane sums over the head size in ascending order, eight terms at a time."""
-    size = queries.shape[1]
-    whole = size // 8 * 8
-    for i in range(queries.shape[0]):
-        if spans[i, 0] >= spans[i, 1]:
-            continue
-        for j in range(BLOCK_SIZE):
-            scores[i, j] = _ZERO
-        for d in range(0, whole, 8):
-            q0, q1, q2, q3 = queries[i, d], queries[i, d + 1], queries[i, d + 2], queries[i, d + 3]
-            q4, q5, q6, q7 = queries[i, d + 4], queries[i, d + 5], queries[i, d + 6], queries[i, d + 7]
-            for j in range(BLOCK_SIZE):
-                even = scores[i, j] + q0 * keys[d, j] + q2 * keys[d + 2, j] + q4 * keys[d + 4, j] + q6 * keys[d + 6, j]
-                odd = q1 * keys[d + 1, j] + q3 * keys[d + 3, j] + q5 * keys[d + 5, j] + q7 * keys[d + 7, j]
-                scores[i, j] = even + odd
-        for d in range(whole, size):
-            for j in range(BLOCK_SIZE):
-                scores[i, j] += queries[i, d] * keys[d, j]
+@compiled()
+def _score(lines: Lines, keys: Floats) -> None:
+    """Products of all lines with 16 keys, also of lines that see none of them: nobody reads these."""
+    count, size = lines.queries.shape
+    queries_at, scores_at, keys_at = lines.queries.ctypes.data, lines.weights.ctypes.data, keys.ctypes.data
+    for line in range(0, count, MOST_SCORED):
+        together = min(MOST_SCORED, count - line)
+        _score_some(together, queries_at + 4 * size * line, keys_at, size, scores_at + 4 * BLOCK_SIZE * line)
+
+
+@compiled()
+def _score_some(together: int, queries: int, keys: int, size: int, scores: int) -> None:
+    if together == 8:
+        scores_of_8(queries, keys, size, scores)
+    elif together == 7:
+        scores_of_7(queries, keys, size, scores)
+    elif together == 6:
+        scores_of_6(queries, keys, size, scores)
+    elif together == 5:
+        scores_of_5(queries, keys, size, scores)
+    elif together == 4:
+        scores_of_4(queries, keys, size, scores)
+    elif together == 3:
+        scores_of_3(queries, keys, size, scores)
+    elif together == 2:
+        scores_of_2(queries, keys, size, scores)
+    else:
+        scores_of_1(queries, keys, size, scores)
 
 
 @compiled(fastmath=FUSED)
@@ -159,27 +197,81 @@ def _exponentiate(values: Floats, bits: Ints, exponents: Ints, spans: Ints) -> N
 
 
 @compiled(fastmath=FUSED)
-def _accumulate(weights: Floats, spans: Ints, factors: Floats, values: Floats, totals: Floats, sums: Floats) -> None:
-    """Shrink earlier sums, then add weights, and values by weight, of the span only: other places may hold NaN."""
-    for i in range(weights.shape[0]):
-        first, end, factor = spans[i, 0], spans[i, 1], factors[i]
-        if first >= end:
-            continue
-        for j in range(BLOCK_SIZE):
-            totals[i, j] = totals[i, j] * factor + (weights[i, j] if first <= j < end else _ZERO)
-        if factor != _ONE:
-            for x in range(sums.shape[1]):
-                sums[i, x] *= factor
-        whole = first + (end - first) // 4 * 4
-        for j in range(first, whole, 4):
-            w0, w1, w2, w3 = weights[i, j], weights[i, j + 1], weights[i, j + 2], weights[i, j + 3]
-            for x in range(sums.shape[1]):
-                near = sums[i, x] + w0 * values[j, x] + w1 * values[j + 1, x]
-                sums[i, x] = near + w2 * values[j + 2, x] + w3 * values[j + 3, x]
-        for j in range(whole, end):
-            w0 = weights[i, j]
-            for x in range(sums.shape[1]):
-                sums[i, x] += w0 * values[j, x]
+def _accumulate(lines: Lines, values: Floats) -> None:
+    """Shrink earlier sums, then add weights, and values by weight: whole spans together, parts of a block alone."""
+    spans, weights, factors, totals, sums = lines.spans, lines.weights, lines.factors, lines.totals, lines.sums
+    for i in range(spans.shape[0]):
+        first, end = spans[i, 0], spans[i, 1]
+        if first < end:
+            for j in range(BLOCK_SIZE):
+                totals[i, j] = totals[i, j] * factors[i] + (weights[i, j] if first <= j < end else _ZERO)
+    weights_at, factors_at, sums_at = weights.ctypes.data, factors.ctypes.data, sums.ctypes.data
+    values_at, size = values.ctypes.data, values.shape[1]
+    line = 0
+    while line < spans.shape[0]:
+        together = _whole_spans(spans, line)
+        if together > 0:
+            _weigh(together, weights_at + 64 * line, factors_at + 4 * line, values_at, size, sums_at + 4 * size * line)
+        elif spans[line, 0] < spans[line, 1]:
+            _weigh_part(weights, spans, factors, values, sums, line)
+        line += max(1, together)
+
+
+@compiled()
+def _whole_spans(spans: Ints, line: int) -> int:
+    """How many lines from `line` on see the whole block, and can be taken together."""
+    together = 0
+    while together < MOST_WEIGHED and line + together < spans.shape[0]:
+        if spans[line + together, 1] - spans[line + together, 0] < BLOCK_SIZE:
+            return together
+        together += 1
+    return together
+
+
+@compiled(fastmath=FUSED)
+def _weigh_part(weights: Floats, spans: Ints, factors: Floats, values: Floats, sums: Floats, line: int) -> None:
+    """Add values key by key: places outside of the span may hold NaN."""
+    for x in range(sums.shape[1]):
+        sums[line, x] *= factors[line]
+    for j in range(spans[line, 0], spans[line, 1]):
+        weight = weights[line, j]
+        for x in range(sums.shape[1]):
+            sums[line, x] += weight * values[j, x]
+
+
+@compiled()
+def _weigh(together: int, weights: int, factors: int, values: int, size: int, sums: int) -> None:
+    """Add the values of a whole block, given addresses."""
+    if size % (WIDE * LANES) == 0:
+        for x in range(0, 4 * size, 4 * WIDE * LANES):
+            _weigh_wide(together, weights, factors, values + x, size, sums + x)
+    else:
+        for x in range(0, 4 * size, 4 * LANES):
+            _weigh_narrow(together, weights, factors, values + x, size, sums + x)
+
+
+@compiled()
+def _weigh_wide(together: int, weights: int, factors: int, values: int, size: int, sums: int) -> None:
+    if together == 4:
+        wide_of_4(weights, factors, values, size, sums)
+    elif together == 3:
+        wide_of_3(weights, factors, values, size, sums)
+    elif together == 2:
+        wide_of_2(weights, factors, values, size, sums)
+    else:
+        wide_of_1(weights, factors, values, size, sums)
+
+
+@compiled()
+def _weigh_narrow(together: int, weights: int, factors: int, values: int, size: int, sums: int) -> None:
+    if together == 4:
+        values_of_4(weights, factors, values, size, sums)
+    elif together == 3:
+        values_of_3(weights, factors, values, size, sums)
+    elif together == 2:
+        values_of_2(weights, factors, values, size, sums)
+    else:
+        values_of_1(weights, factors, values, size, sums)
 
 
 @compiled(fastmath=FUSED)

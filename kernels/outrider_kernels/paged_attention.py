@@ -12,8 +12,8 @@ Sizes
 
 Arguments, the same for every form of the kernel
     queries      [T, H, D] float32
-    key_cache    [num_blocks, KH, D, BLOCK_SIZE] float32, transposed within a block: one load meets 16 positions
-    value_cache  [num_blocks, KH, BLOCK_SIZE, D] float32
+    key_cache    [num_blocks, KH, D, BLOCK_SIZE], transposed within a block: one load meets 16 positions
+    value_cache  [num_blocks, KH, BLOCK_SIZE, D]; both float32 or both bfloat16, which on CPUs are kept as uint16 bits
     block_tables [B, W] int32; entries past a row's last position are not read
     token_rows   [T] int32, row of each token; neighbours of one row share the loads of its keys
     positions    [T] int32, absolute; the token's own key and value are in the cache already
@@ -35,14 +35,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from outrider_kernels.number_formats_numba import Numbers
+
 BLOCK_SIZE = 16
 """Positions per block: what one vector register holds in float32."""
 
 
 def paged_attention_reference(
     queries: npt.NDArray[np.float32],
-    key_cache: npt.NDArray[np.float32],
-    value_cache: npt.NDArray[np.float32],
+    key_cache: Numbers,
+    value_cache: Numbers,
     block_tables: npt.NDArray[np.int32],
     token_rows: npt.NDArray[np.int32],
     positions: npt.NDArray[np.int32],
@@ -56,8 +58,13 @@ def paged_attention_reference(
         first = max(0, position - window + 1) if window else 0
         seen = np.arange(first, position + 1)
         blocks, offsets = block_tables[row, seen // BLOCK_SIZE], seen % BLOCK_SIZE
-        keys = torch.from_numpy(key_cache[blocks, :, :, offsets]).double().repeat_interleave(group, 1)
-        values = torch.from_numpy(value_cache[blocks, :, offsets]).double().repeat_interleave(group, 1)
+        keys = _doubles(key_cache[blocks, :, :, offsets]).repeat_interleave(group, 1)
+        values = _doubles(value_cache[blocks, :, offsets]).repeat_interleave(group, 1)
         scores = torch.einsum("hd,jhd->hj", torch.from_numpy(queries[token]).double(), keys) * scale
         out[token] = torch.einsum("hj,jhd->hd", scores.softmax(1), values).numpy()
     return out
+
+
+def _doubles(numbers: Numbers) -> torch.Tensor:
+    held = torch.from_numpy(numbers)
+    return (held.view(torch.bfloat16) if numbers.dtype == np.uint16 else held).double()

@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import get_num_threads, prange
+from numba import get_num_threads, prange, set_num_threads
 
 from outrider_kernels.arrays import plain
 from outrider_kernels.compiling import FUSED, compiled
+from outrider_kernels.number_formats_numba import Numbers, floats_of, narrow, widen
 from outrider_kernels.online_softmax_numba import finish, new_lines, take_block
 from outrider_kernels.paged_attention import BLOCK_SIZE
+from outrider_kernels.row_parts import is_worth_sharing
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -25,6 +27,8 @@ Ints = npt.NDArray[np.int32]
 _MOST_LINES = 64
 _LARGEST_TILE = 16
 _TASKS_PER_THREAD = 4
+_NS_PER_NUMBER_SEEN = 0.3
+"""Of one thread, for a query head's number times one of a key."""
 
 
 class AttentionTables(NamedTuple):
@@ -35,18 +39,24 @@ class AttentionTables(NamedTuple):
     positions: Ints
     window: int
 
+    @property
+    def num_seen(self) -> int:
+        """Positions seen, summed over the query tokens."""
+        seen = self.positions + 1
+        return int((np.minimum(seen, self.window) if self.window > 0 else seen).sum())
+
 
 class KeyValueCache(NamedTuple):
-    """Keys and values of one layer."""
+    """Keys and values of one layer, of the same kind of numbers."""
 
-    keys: Floats
-    values: Floats
+    keys: Numbers
+    values: Numbers
 
 
 def paged_attention(
     queries: Floats,
-    key_cache: Floats,
-    value_cache: Floats,
+    key_cache: Numbers,
+    value_cache: Numbers,
     block_tables: Ints,
     token_rows: Ints,
     positions: Ints,
@@ -70,30 +80,41 @@ def paged_attention(
         plain(block_tables, np.int32), plain(token_rows, np.int32), plain(positions, np.int32), window
     )
     out = np.empty(queries.shape, np.float32)
-    attend_into(plain(queries, np.float32), KeyValueCache(key_cache, value_cache), tables, scale, out)
+    cache = KeyValueCache(key_cache, value_cache)
+    attend_into(plain(queries, np.float32), cache, tables, tables.num_seen, scale, out)
     return out
 
 
-def attend_into(queries: Floats, cache: KeyValueCache, tables: AttentionTables, scale: float, out: Floats) -> None:
-    """Attend without checks into `out` [T, H, D]; all arrays are contiguous and of the contract's dtypes."""
-    threads = get_num_threads()
-    num_tokens, num_heads, _ = queries.shape
+def attend_into(
+    queries: Floats, cache: KeyValueCache, tables: AttentionTables, num_seen: int, scale: float, out: Floats
+) -> None:
+    """Attend without checks into `out` [T, H, D]; all arrays are contiguous and of the contract's dtypes.
+
+    `num_seen` is that of the tables, which layers share. Alone or with others, a thread runs the same compiled kernel.
+    """
+    num_tokens, num_heads, size = queries.shape
     num_kv_heads = cache.keys.shape[1]
+    all_threads = get_num_threads()
+    threads = all_threads if is_worth_sharing(_NS_PER_NUMBER_SEEN * num_seen * num_heads * size) else 1
     wanted = num_tokens * num_kv_heads // (_TASKS_PER_THREAD * threads)
     tile = max(1, min(_LARGEST_TILE, wanted, _MOST_LINES * num_kv_heads // num_heads))
-    _attend(queries, cache, tables, np.float32(scale), tile, threads, out)
+    set_num_threads(threads)
+    try:
+        _attend(queries, cache, tables, np.float32(scale), tile, threads, out)
+    finally:
+        set_num_threads(all_threads)
 
 
 def write_cache(
-    keys: Floats, values: Floats, key_cache: Floats, value_cache: Floats, slots: npt.NDArray[np.int64]
+    keys: Floats, values: Floats, key_cache: Numbers, value_cache: Numbers, slots: npt.NDArray[np.int64]
 ) -> None:
-    """Store keys and values of T tokens in the cache.
+    """Store keys and values of T tokens in the cache, rounded to what it holds.
 
     Args:
         keys: [T, KH, D] float32.
         values: [T, KH, D] float32.
-        key_cache: [num_blocks, KH, D, BLOCK_SIZE] float32, written to.
-        value_cache: [num_blocks, KH, BLOCK_SIZE, D] float32, written to.
+        key_cache: [num_blocks, KH, D, BLOCK_SIZE], written to.
+        value_cache: [num_blocks, KH, BLOCK_SIZE, D] of the same dtype, written to.
         slots: [T] int64, block * BLOCK_SIZE + offset of each token; no slot twice.
 
     Raises:
@@ -107,15 +128,16 @@ def write_cache(
     _write(plain(keys, np.float32), plain(values, np.float32), key_cache, value_cache, plain(slots, np.int64))
 
 
-def _check(queries: Floats, key_cache: Floats, value_cache: Floats) -> None:
+def _check(queries: Floats, key_cache: Numbers, value_cache: Numbers) -> None:
     _, num_heads, size = queries.shape
+    dtype = np.dtype(np.uint16 if key_cache.dtype == np.uint16 else np.float32)
     num_blocks, num_kv_heads = key_cache.shape[:2]
     for name, array, shape in (
         ("key_cache", key_cache, (num_blocks, num_kv_heads, size, BLOCK_SIZE)),
         ("value_cache", value_cache, (num_blocks, num_kv_heads, BLOCK_SIZE, size)),
     ):
-        if array.shape != shape or plain(array, np.float32) is not array:
-            raise ValueError(f"expected {name} contiguous writeable float32 {shape}, given {array.dtype} {array.shape}")
+        if array.shape != shape or plain(array, dtype.type) is not array:
+            raise ValueError(f"expected {name} contiguous writeable {dtype} {shape}, given {array.dtype} {array.shape}")
     if num_heads % num_kv_heads:
         raise ValueError(f"expected query heads in multiples of {num_kv_heads} key-value heads, given {num_heads}")
 
@@ -178,6 +200,8 @@ def _attend_run(
     first_head, last_head = kv_head * group, kv_head * group + group
     lines = new_lines(queries[start:stop, first_head:last_head])
     positions, window = tables.positions[start:stop], tables.window
+    size, whole = queries.shape[2], lines.queries.shape[1]
+    keys, values = np.zeros((whole, BLOCK_SIZE), np.float32), np.zeros((BLOCK_SIZE, whole), np.float32)
     table = tables.block_tables[tables.token_rows[start]]
     first_block = max(0, positions.min() - window + 1) // BLOCK_SIZE if window > 0 else 0
     for b in range(first_block, positions.max() // BLOCK_SIZE + 1):
@@ -186,17 +210,32 @@ def _attend_run(
             position = positions[line // group]
             lines.spans[line, 0] = max(0, position - window + 1 - base) if window > 0 else 0
             lines.spans[line, 1] = min(position + 1 - base, BLOCK_SIZE)
-        take_block(lines, cache.keys[table[b], kv_head], cache.values[table[b], kv_head], scale)
+        block_keys, block_values = cache.keys[table[b], kv_head], cache.values[table[b], kv_head]
+        if size == whole:
+            take_block(lines, floats_of(block_keys, keys), floats_of(block_values, values), scale)
+        else:
+            take_block(lines, _widened(block_keys, keys), _widened(block_values, values), scale)
     finish(lines, out[start:stop, first_head:last_head])
 
 
+@compiled()
+def _widened(block: Numbers, scratch: Floats) -> Floats:
+    """A block as float32 in a larger array, whose other places stay as they are."""
+    for x in range(block.shape[0]):
+        for y in range(block.shape[1]):
+            scratch[x, y] = widen(block[x, y])
+    return scratch
+
+
 @compiled(parallel=True)
-def _write(keys: Floats, values: Floats, key_cache: Floats, value_cache: Floats, slots: npt.NDArray[np.int64]) -> None:
+def _write(
+    keys: Floats, values: Floats, key_cache: Numbers, value_cache: Numbers, slots: npt.NDArray[np.int64]
+) -> None:
     """Heads side by side, not tokens: the keys of 16 tokens share cache lines."""
     num_tokens, num_kv_heads, size = keys.shape
     for head in prange(num_kv_heads):
         for token in range(num_tokens):
             block, offset = slots[token] // BLOCK_SIZE, slots[token] % BLOCK_SIZE
             for x in range(size):
-                key_cache[block, head, x, offset] = keys[token, head, x]
-                value_cache[block, head, offset, x] = values[token, head, x]
+                key_cache[block, head, x, offset] = narrow(keys[token, head, x], key_cache)
+                value_cache[block, head, offset, x] = narrow(values[token, head, x], value_cache)

@@ -58,7 +58,7 @@ def verify_by_ratio(
     """Verify B rows of proposals by the ratio test, or by block verification.
 
     Args:
-        logits: [N, V] float32; bfloat16 and float16 are converted, other devices copied from.
+        logits: [N, V] as in `verify.verify`; on a GPU they stay there (`triton_twins.ratio`).
         rows: B rows of proposed ids, N - B in all.
         sampling: B rows of sampling parameters.
         draft: laws of the proposed ids.
@@ -72,6 +72,10 @@ def verify_by_ratio(
     Raises:
         ValueError: a shape, dtype or range is wrong; or a row's logits are bad, as in `verify.verify`.
     """
+    if logits.is_cuda:
+        from outrider_kernels.triton_twins.ratio import verify_by_ratio_on_gpu
+
+        return verify_by_ratio_on_gpu(logits, rows, sampling, draft, changes, block=block)
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
     check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])

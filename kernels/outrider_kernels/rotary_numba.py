@@ -18,7 +18,7 @@ import numpy.typing as npt
 from numba import get_num_threads, prange
 
 from outrider_kernels.compiling import compiled
-from outrider_kernels.number_formats_numba import Numbers, rounded, widen
+from outrider_kernels.number_formats_numba import Numbers, narrow, rounded, widen
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.row_parts import MOST_NUMBERS_OF_ONE_THREAD
 
@@ -39,9 +39,9 @@ class RotaryOutputs(NamedTuple):
 
     queries: Floats
     """[T, H, D]"""
-    keys: Floats
-    """[num_blocks, KH, D, BLOCK_SIZE]"""
-    values: Floats
+    keys: Numbers
+    """[num_blocks, KH, D, BLOCK_SIZE] rounded to what the cache holds."""
+    values: Numbers
     """[num_blocks, KH, BLOCK_SIZE, D]"""
 
 
@@ -104,8 +104,8 @@ def _rotate_rows(
             _rotate(projected[i, key : key + size], cosines, sines, row)
             value = key + num_kv_heads * size
             for x in range(size):
-                outputs.keys[block, head, x, offset] = row[x]
-                outputs.values[block, head, offset, x] = widen(projected[i, value + x])
+                outputs.keys[block, head, x, offset] = narrow(row[x], outputs.keys)
+                outputs.values[block, head, offset, x] = narrow(widen(projected[i, value + x]), outputs.values)
 
 
 @compiled()

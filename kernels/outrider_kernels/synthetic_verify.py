@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.arguments import check_arguments, check_changes
+from outrider_kernels.arguments import check_arguments, check_changes, check_rates
 from outrider_kernels.arrays import plain, plain_changes, plain_rows, plain_sampling
 from outrider_kernels.bad_rows import find_bad_rows, logit_array
 from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
@@ -29,23 +29,27 @@ def verify_synthetic(
     """Keep proposals of B rows by chance.
 
     Args:
-        logits: [N, V] as in `verify.verify`.
+        logits: [N, V] as in `verify.verify`; on a GPU they stay there (`triton_twins.synthetic`).
         rows: B rows of proposed ids, N - B in all.
         sampling: B rows of sampling parameters.
         rates: [R] chances in [0, 1] by place in the proposal; at places from R on nothing is accepted.
         changes: what B rows change about their logits; None is nothing.
 
     Returns:
-        Accepted counts [B] and emitted ids [N]; unused places hold PADDING_ID.
+        Accepted counts [B] and emitted ids [N]; unused places hold PADDING_ID. A row without a token to choose after
+        what it accepted is found by `verify.find_exhausted_rows`.
 
     Raises:
         ValueError: a shape, dtype or range is wrong; or a row's logits are bad, as in `verify.verify`.
     """
+    if logits.is_cuda:
+        from outrider_kernels.triton_twins.synthetic import verify_synthetic_on_gpu
+
+        return verify_synthetic_on_gpu(logits, rows, sampling, rates, changes)
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
     check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
-    if rates.ndim != 1 or not np.all((rates >= 0) & (rates <= 1)):
-        raise ValueError(f"expected rates in [0, 1], given {rates.tolist()}")
+    check_rates(rates)
     bad = find_bad_rows(logits, rows.logit_starts)
     if len(bad):
         raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")

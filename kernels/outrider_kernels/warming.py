@@ -8,7 +8,8 @@ import torch
 from outrider_kernels.contracts import SamplingRows, VerifyRows
 from outrider_kernels.draft_rows import certain
 from outrider_kernels.gated_unit_numba import silu_and_multiply
-from outrider_kernels.number_formats_numba import numbers_of
+from outrider_kernels.number_formats_numba import Numbers, numbers_of
+from outrider_kernels.packed_linear import packed_product
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.paged_attention_numba import paged_attention, write_cache
 from outrider_kernels.ratio_verify import verify_by_ratio
@@ -20,7 +21,7 @@ from outrider_kernels.verify import verify
 
 
 def warm_up_decoder(dtype: torch.dtype) -> None:
-    """The same for the kernels of the lean decoder, for float32 or bfloat16, with few rows and with many."""
+    """The same for the kernels of the lean decoder, for float32 or bfloat16, with little work and with much."""
     for width in (2, MOST_NUMBERS_OF_ONE_THREAD + 2):
         row = numbers_of(torch.zeros(1, width, dtype=dtype))
         rms_norm(row, row[0], 1.0, row)
@@ -29,10 +30,13 @@ def warm_up_decoder(dtype: torch.dtype) -> None:
         silu_and_multiply(numbers_of(torch.zeros(1, 2 * width, dtype=dtype)), row)
         projected = numbers_of(torch.zeros(width, 6, dtype=dtype))
         queries, halves = np.zeros((width, 1, 2), np.float32), np.ones((1, 1), np.float32)
-        keys, values = np.zeros((width, 1, 2, BLOCK_SIZE), np.float32), np.zeros((width, 1, BLOCK_SIZE, 2), np.float32)
+        keys, values = _cache(width, 2, dtype)
         slots, positions = np.arange(width) * BLOCK_SIZE, np.zeros(width, np.int32)
         outputs = RotaryOutputs(queries, keys, values)
         rotate_and_write(projected, RotaryTables(halves, halves), positions, slots, outputs)
+    for width in (2, 32, 2048):  # not every kernel takes the smallest
+        multiply = packed_product(torch.zeros(width, width, dtype=dtype), None)
+        multiply(torch.zeros(1, width, dtype=dtype))
 
 
 def warm_up_ratio() -> None:
@@ -45,13 +49,23 @@ def warm_up_synthetic() -> None:
     verify_synthetic(torch.zeros(1, 2), *_smallest_rows(), np.ones(1))
 
 
-def warm_up() -> None:
-    """Run every kernel once on the smallest arrays: compiles it, or loads it from disk, in seconds."""
+def warm_up(dtype: torch.dtype) -> None:
+    """Run every kernel once on the smallest arrays: compiles it, or loads it from disk, in seconds.
+
+    Args:
+        dtype: of the model.
+    """
     verify(torch.zeros(1, 2), *_smallest_rows())
     token, places = np.zeros((1, 1, 1), np.float32), np.zeros(1, np.int32)
-    keys, values = np.zeros((1, 1, 1, BLOCK_SIZE), np.float32), np.zeros((1, 1, BLOCK_SIZE, 1), np.float32)
+    keys, values = _cache(1, 1, dtype)
     write_cache(token, token, keys, values, np.zeros(1, np.int64))
     paged_attention(token, keys, values, np.zeros((1, 1), np.int32), places, places, 1.0)
+
+
+def _cache(num_blocks: int, head_dim: int, dtype: torch.dtype) -> tuple[Numbers, Numbers]:
+    """Keys and values of one head."""
+    blocks = torch.zeros(num_blocks, 1, head_dim, BLOCK_SIZE, dtype=dtype)
+    return numbers_of(blocks), numbers_of(blocks.transpose(2, 3).contiguous())
 
 
 def _smallest_rows() -> tuple[VerifyRows, SamplingRows]:

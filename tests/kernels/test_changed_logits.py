@@ -102,7 +102,7 @@ def test_compiled_and_reference_emit_what_one_by_one_decoding_gives(
         ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.integers(0, 2**32), st.integers(2, 9))
 def test_compiled_equals_reference_on_any_rows(chance: int, vocab_size: int) -> None:
     source = np.random.default_rng(chance)

@@ -111,14 +111,15 @@ class Rotated:
         self.positions = np.arange(3, rows + 3, dtype=np.int32)
         self.slots = np.random.default_rng(0).permutation(rows + BLOCK_SIZE)[:rows].astype(np.int64)
         self.num_blocks = rows // BLOCK_SIZE + 2
+        self.kind = np.uint16 if dtype == torch.bfloat16 else np.float32
 
     def run(self, part: slice) -> RotaryOutputs:
         """Some of the tokens, into fresh arrays."""
         projected = self.projected[part].reshape(-1, 7 * 8)
         outputs = RotaryOutputs(
             np.zeros((len(projected), 3, 8), np.float32),
-            np.zeros((self.num_blocks, 2, 8, BLOCK_SIZE), np.float32),
-            np.zeros((self.num_blocks, 2, BLOCK_SIZE, 8), np.float32),
+            np.zeros((self.num_blocks, 2, 8, BLOCK_SIZE), self.kind),
+            np.zeros((self.num_blocks, 2, BLOCK_SIZE, 8), self.kind),
         )
         tables = RotaryTables(self.cosines.float().numpy(), self.sines.float().numpy())
         rotate_and_write(numbers_of(projected), tables, self.positions[part], self.slots[part], outputs)
@@ -136,7 +137,9 @@ class Rotated:
 @pytest.mark.parametrize("rows", [5, 700])
 def test_rotated_heads_are_those_of_torch_and_lie_where_attention_reads(rows: int, dtype: torch.dtype) -> None:
     rotated = Rotated(dtype, rows)
-    queries, keys, values = (torch.from_numpy(array) for array in rotated.run(slice(None)))
+    outputs = rotated.run(slice(None))
+    queries = torch.from_numpy(outputs.queries)
+    keys, values = (torch.from_numpy(array).view(dtype).float() for array in (outputs.keys, outputs.values))
     blocks, offsets = (torch.from_numpy(part) for part in np.divmod(rotated.slots, BLOCK_SIZE))
     torch.testing.assert_close(queries, rotated.expected(slice(0, 3)), atol=1e-6, rtol=1e-6)
     torch.testing.assert_close(keys[blocks, :, :, offsets], rotated.expected(slice(3, 5)), atol=1e-6, rtol=1e-6)

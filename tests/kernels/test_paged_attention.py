@@ -17,6 +17,8 @@ class Shape(NamedTuple):
     kv_heads: int
     size: int
     window: int = 0
+    kind: type[np.generic] = np.float32
+    """Of the cache: float32, or uint16 for the bits of bfloat16."""
 
 
 SHAPES = [
@@ -30,6 +32,8 @@ SHAPES = [
     Shape(4, 2, 32, window=1),  # only itself
     Shape(4, 2, 32, window=16),
     Shape(2, 1, 256, window=5000),  # longer than the row
+    Shape(9, 3, 64, kind=np.uint16),
+    Shape(3, 3, 100, window=40, kind=np.uint16),
 ]
 LENGTHS = [111, 1, 48, 17]  # keys of each row: ends within a block, a lone token, whole blocks, one past a block
 
@@ -43,8 +47,9 @@ class Cached:
         width = -(-max(lengths) // BLOCK_SIZE)
         num_blocks = len(lengths) * width + 2
         self.tables = source.permutation(num_blocks)[: len(lengths) * width].reshape(-1, width).astype(np.int32)
-        self.keys = np.full((num_blocks, shape.kv_heads, shape.size, BLOCK_SIZE), np.nan, np.float32)
-        self.values = np.full((num_blocks, shape.kv_heads, BLOCK_SIZE, shape.size), np.nan, np.float32)
+        nan = np.nan if shape.kind is np.float32 else 0x7FC0
+        self.keys = np.full((num_blocks, shape.kv_heads, shape.size, BLOCK_SIZE), nan, shape.kind)
+        self.values = np.full((num_blocks, shape.kv_heads, BLOCK_SIZE, shape.size), nan, shape.kind)
         self.queries = []
         for row, length in enumerate(lengths):
             positions = np.arange(length)
@@ -126,6 +131,16 @@ def test_the_tile_changes_no_bit(tile: int, monkeypatch: pytest.MonkeyPatch) -> 
     assert cached.attend(cached.all_tokens) == alone
 
 
+def test_a_bfloat16_cache_gives_the_bits_of_a_float32_one_with_the_same_numbers() -> None:
+    narrow = Cached(Shape(9, 3, 64, kind=np.uint16))
+    wide = Cached(Shape(9, 3, 64))
+    wide.keys, wide.values = (
+        (array.astype(np.uint32) << 16).view(np.float32) for array in (narrow.keys, narrow.values)
+    )
+    assert narrow.attend(narrow.all_tokens) == wide.attend(wide.all_tokens)
+    assert narrow.keys.nbytes == wide.keys.nbytes / 2
+
+
 def test_blocks_may_lie_anywhere_and_be_shared() -> None:
     cached = Cached(SHAPES[0])
     moved = Cached(SHAPES[0])
@@ -173,13 +188,14 @@ def test_every_call_runs_the_same_compiled_kernel() -> None:
     cached = Cached(SHAPES[0])
     queries, keys, values, tables, rows, positions, scale, window = cached.arguments([(0, 4), (1, 0)])
     expected = paged_attention(queries, keys, values, tables, rows, positions, scale, window)
+    before = paged_attention_numba._attend.signatures[:]
     readonly = queries.copy()
     readonly.flags.writeable = False
     strided = np.repeat(queries, 2, axis=2)[:, :, ::2]
     for form in (readonly, strided, queries.astype(np.float64)):
         given = paged_attention(form, keys, values, tables.astype(np.int64), rows[:], positions, scale, window)
         assert np.array_equal(given, expected)
-    assert len(paged_attention_numba._attend.signatures) == 1
+    assert paged_attention_numba._attend.signatures == before
 
 
 @pytest.mark.parametrize(
@@ -189,6 +205,7 @@ def test_every_call_runs_the_same_compiled_kernel() -> None:
         ({"queries": np.zeros((2, 8, 64), np.float32)}, "multiples of 3 key-value heads, given 8"),
         ({"key_cache": np.zeros((30, 3, 64, 16))}, "given float64"),
         ({"value_cache": np.zeros((29, 3, 64, 16), np.float32)}, "expected value_cache"),
+        ({"key_cache": np.zeros((14, 3, 64, 16), np.uint16)}, "expected key_cache .*|expected value_cache .*uint16"),
         ({"positions": np.zeros(3, np.int32)}, "expected 2 rows and positions"),
     ],
 )

@@ -68,7 +68,7 @@ def own_tokens(case: Case) -> list[list[int]]:
     return [list(part) for part in np.split(tokens, case.rows.logit_starts[1:-1])]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(cases())
 def test_a_row_emits_its_own_tokens_up_to_the_first_wrong_proposal(case: Case) -> None:
     for row, (given_ids, truth) in enumerate(zip(emitted(case), own_tokens(case), strict=True)):
@@ -79,7 +79,7 @@ def test_a_row_emits_its_own_tokens_up_to_the_first_wrong_proposal(case: Case) -
         assert given_ids == truth[: accepted + 1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases(), st.randoms(use_true_random=False))
 def test_permuting_the_rows_permutes_the_result(case: Case, random) -> None:
     order = list(range(len(case.rows.first_position)))
@@ -100,7 +100,7 @@ def test_permuting_the_rows_permutes_the_result(case: Case, random) -> None:
     assert emitted(permuted) == [before[row] for row in order]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases())
 def test_accepted_counts_stay_within_the_depth_and_true_proposals_reach_it(case: Case) -> None:
     depths = np.diff(case.rows.logit_starts) - 1

@@ -44,7 +44,7 @@ def launch_of(logits: torch.Tensor, settings: npt.NDArray[np.int64], edits: Edit
     table = LogitTable(logits, logits.stride(0), logits.shape[1])
     on_device = to_device(settings, logits.device)
     span = tiling.span_of(logits.shape[1])
-    num_blocks = _blocks(logits.shape[1], tiling.block) + (_blocks(edits.width, tiling.block) if edits else 0)
+    num_blocks = blocks_of(logits.shape[1], tiling.block) + (blocks_of(edits.width, tiling.block) if edits else 0)
     parts = _parts(logits, tiling.parts_of(len(logits), num_blocks), num_blocks * (tiling.block // span))
     nothing = on_device
     no_edits = Edits(nothing, nothing, nothing, nothing, nothing, nothing, nothing, 0, 0)
@@ -60,7 +60,7 @@ def scan_rows(launch: Launch) -> None:
         launch.edits,
         launch.settings,
         launch.parts,
-        _blocks(launch.num_blocks, launch.parts.num_parts),
+        blocks_of(launch.num_blocks, launch.parts.num_parts),
         BLOCK=launch.tiling.block,
         SPAN=launch.span,
         EDITED=launch.edited,
@@ -94,7 +94,7 @@ def plan_rows(launch: Launch) -> Plan:
 def choose_filtered(launch: Launch, plan: Plan) -> None:
     """Fill `plan.tokens` of rows with filters."""
     add_up_masses(launch, plan)
-    _gather(launch, plan)
+    gather_candidates(launch, plan)
     _finish(launch, plan)
     _search(launch, plan)
 
@@ -104,13 +104,13 @@ def add_up_masses(launch: Launch, plan: Plan) -> None:
     from outrider_kernels.triton_twins.gather_triton import add_up
 
     block, num_parts = launch.tiling.sum_block, launch.parts.num_parts
-    num_blocks = _blocks(launch.table.size, block) + (_blocks(launch.edits.width, block) if launch.edited else 0)
+    num_blocks = blocks_of(launch.table.size, block) + (blocks_of(launch.edits.width, block) if launch.edited else 0)
     add_up[(len(launch.settings), num_parts)](
         launch.table,
         launch.edits,
         launch.settings,
         plan.candidates,
-        _blocks(num_blocks, num_parts),
+        blocks_of(num_blocks, num_parts),
         BLOCK=block,
         EDITED=launch.edited,
         num_warps=8,
@@ -118,7 +118,8 @@ def add_up_masses(launch: Launch, plan: Plan) -> None:
     )
 
 
-def _gather(launch: Launch, plan: Plan) -> None:
+def gather_candidates(launch: Launch, plan: Plan) -> None:
+    """Fill ranks and counts of `plan.candidates`, for rows with filters."""
     from outrider_kernels.triton_twins.gather_triton import gather
 
     gather[(len(launch.settings), launch.parts.num_parts)](
@@ -127,7 +128,7 @@ def _gather(launch: Launch, plan: Plan) -> None:
         launch.settings,
         launch.parts,
         plan.candidates,
-        _blocks(launch.num_blocks, launch.parts.num_parts),
+        blocks_of(launch.num_blocks, launch.parts.num_parts),
         BLOCK=launch.tiling.block,
         SPAN=launch.span,
         PARTS=power_of_two(launch.parts.num_parts),
@@ -198,7 +199,8 @@ def _candidates(launch: Launch) -> Candidates:
     )
 
 
-def _blocks(size: int, block: int) -> int:
+def blocks_of(size: int, block: int) -> int:
+    """Blocks that hold `size`."""
     return -(-size // block)
 
 

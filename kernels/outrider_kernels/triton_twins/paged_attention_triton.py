@@ -170,8 +170,7 @@ def attend_tile(
 ) -> None:
     """One tile of tokens, one key-value head: see the module."""
     kv_head = tl.program_id(1)
-    start = tl.load(tile_starts + tl.program_id(0))
-    end = tl.load(tile_ends + tl.program_id(0))
+    start, end = tl.load(tile_starts + tl.program_id(0)), tl.load(tile_ends + tl.program_id(0))
     table = block_tables + tl.load(token_rows + start).to(tl.int64) * table_width
 
     line = tl.arange(0, LINES)
@@ -181,59 +180,79 @@ def attend_tile(
     last = tl.max(position, 0)
     lowest = tl.maximum(position - WINDOW + 1, 0) if WINDOW else position * 0
     first = tl.min(tl.where(used, lowest, last), 0)
-
-    x = tl.arange(0, HEAD)
+    # In this order of products: another spills registers on sm_90 where three query heads share a key-value head.
     head = token.to(tl.int64) * (KV_HEADS * GROUP) + kv_head * GROUP + line % GROUP
-    query_at = head[:, None] * SIZE + x[None, :]
-    query_mask = used[:, None] & (x < SIZE)[None, :]
+    query_at, query_mask = _places_of_heads(head, used, SIZE, HEAD)
     query = tl.load(queries + query_at, mask=query_mask, other=0.0)
 
-    largest = tl.full([LINES], float("-inf"), tl.float32)
-    total = tl.zeros([LINES], tl.float32)
+    largest, total = tl.full([LINES], float("-inf"), tl.float32), tl.zeros([LINES], tl.float32)
     mixed = tl.zeros([LINES, HEAD], tl.float32)
     for base in range(first // KEYS * KEYS, last + 1, KEYS):
         base = tl.multiple_of(base, KEYS)
         key_position = base + tl.arange(0, KEYS)
-        block_position = base + tl.arange(0, KEYS // BLOCK) * BLOCK
-        there = (block_position + BLOCK > first) & (block_position <= last)
-        block = tl.load(table + block_position // BLOCK, mask=there, other=0).to(tl.int64)
-        block_start = (block * KV_HEADS + kv_head) * (SIZE * BLOCK)
-
-        key, value = _load_blocks(key_cache, value_cache, block_start, there, SIZE, HEAD, BLOCK)
+        block, there = _blocks_between(table, base, first, last, KEYS, BLOCK)
+        key, value = _load_blocks(key_cache, value_cache, block * KV_HEADS + kv_head, there, SIZE, HEAD, BLOCK)
         # Whatever lies in places of these blocks that no line sees must not meet a weight of 0.
         value = tl.where(((key_position >= first) & (key_position <= last))[:, None], value, 0.0)
-
         seen = (key_position[None, :] <= position[:, None]) & (key_position[None, :] >= lowest[:, None])
-        scores = product(query, key) * scale
-        scores = tl.where(seen, scores, float("-inf"))
+        scores = tl.where(seen, product(query, key) * scale, float("-inf"))
         risen = tl.maximum(largest, tl.max(scores, 1))
         # A line that has seen nothing so far would compute -inf - -inf.
         anchor = tl.where(risen == float("-inf"), 0.0, risen)
         weights = tl.exp(scores - anchor[:, None])
         shrunk = tl.exp(largest - anchor)
         total = total * shrunk + tl.sum(weights, 1)
-        finite = tl.abs(value.to(tl.float32)) < float("inf")
-        mixed = mixed * shrunk[:, None]
-        mixed += product(narrow(weights, value.dtype), tl.where(finite, value, 0.0).to(value.dtype))
-        if tl.min(finite.to(tl.int32)) == 0:
-            broken = product(seen.to(value.dtype), (finite == 0).to(value.dtype))
-            mixed = tl.where(broken > 0, float("nan"), mixed)
+        mixed = _mix_in(mixed * shrunk[:, None], weights, value, seen)
         largest = risen
 
     tl.store(out + query_at, narrow(mixed / tl.where(used, total, 1.0)[:, None], out.dtype.element_ty), mask=query_mask)
 
 
 @triton.jit
+def _places_of_heads(
+    head: tl.tensor, used: tl.tensor, SIZE: tl.constexpr, HEAD: tl.constexpr
+) -> tuple[tl.tensor, tl.tensor]:
+    """Where the numbers [LINES, HEAD] of query heads lie, and which of them there are."""
+    x = tl.arange(0, HEAD)
+    return head[:, None] * SIZE + x[None, :], used[:, None] & (x < SIZE)[None, :]
+
+
+@triton.jit
+def _blocks_between(
+    table: tl.tensor, base: tl.tensor, first: tl.tensor, last: tl.tensor, KEYS: tl.constexpr, BLOCK: tl.constexpr
+) -> tuple[tl.tensor, tl.tensor]:
+    """Blocks [KEYS / BLOCK] int64 of the positions from `base` on, and which of them hold one of `first` to `last`."""
+    position = base + tl.arange(0, KEYS // BLOCK) * BLOCK
+    there = (position + BLOCK > first) & (position <= last)
+    return tl.load(table + position // BLOCK, mask=there, other=0).to(tl.int64), there
+
+
+@triton.jit
+def _mix_in(mixed: tl.tensor, weights: tl.tensor, value: tl.tensor, seen: tl.tensor) -> tl.tensor:
+    """Add weighted values; lines that see a value that is not finite become NaN, the others do not meet it."""
+    finite = tl.abs(value.to(tl.float32)) < float("inf")
+    mixed += product(narrow(weights, value.dtype), tl.where(finite, value, 0.0).to(value.dtype))
+    if tl.min(finite.to(tl.int32)) == 0:
+        broken = product(seen.to(value.dtype), (finite == 0).to(value.dtype))
+        mixed = tl.where(broken > 0, float("nan"), mixed)
+    return mixed
+
+
+@triton.jit
 def _load_blocks(
     key_cache: tl.tensor,
     value_cache: tl.tensor,
-    block_start: tl.tensor,
+    block: tl.tensor,
     there: tl.tensor,
     SIZE: tl.constexpr,
     HEAD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> tuple[tl.tensor, tl.tensor]:
-    """Keys [HEAD, KEYS] and values [KEYS, HEAD] of whole blocks, loads of neighbours become one; 0 elsewhere."""
+    """Keys [HEAD, KEYS] and values [KEYS, HEAD] of whole blocks of one head; 0 elsewhere.
+
+    Loads of neighbours become one. `block` [KEYS / BLOCK] counts blocks of one head.
+    """
+    block_start = block * (SIZE * BLOCK)
     x = tl.arange(0, HEAD)
     offset = tl.arange(0, BLOCK)
     key_at = block_start[None, :, None] + x[:, None, None] * BLOCK + offset[None, None, :]

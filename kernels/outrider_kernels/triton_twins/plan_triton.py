@@ -33,7 +33,7 @@ def plan(
     SPAN: tl.constexpr,
     EDITED: tl.constexpr,
 ) -> None:
-    """Fill `tokens` [N] int32 where nothing is filtered; else tops, floors and counts of `candidates`. Grid [N].
+    """Fill the tops of `candidates`; floors and counts too of filtered rows, `tokens` [N] int32 of others. Grid [N].
 
     PARTS and SPANS are powers of two that hold a row's parts and spans.
     """
@@ -51,15 +51,15 @@ def plan(
         best_ids = tl.load(parts.best_ids + place, mask=inside, other=LAST_ID)
         token = tl.min(tl.where(bests == tl.max(bests), best_ids, LAST_ID))
     tl.store(tokens + row, tl.where(top == -float("inf"), _PADDING_ID, token))
+    # Nothing is looked for in a row with NaN or +inf: it will be refused.
+    flags = tl.load(parts.flags + place, mask=inside, other=0)
+    tl.store(candidates.tops + row, tl.where(tl.max(flags) < _BAD_FLAG, top, -float("inf")))
     if kind == _FILTERED:
         used = num_blocks(table, edits, whole_setting(settings, row, _OWNER), BLOCK, EDITED) * (BLOCK // SPAN)
         floor = order_keys(tl.full((), -float("inf"), tl.float32))
         top_k = whole_setting(settings, row, _TOP_K)
         if (top_k > 0) & (top_k <= used):
             floor = _kth_largest(parts.maxima + row * parts.num_spans, used, top_k, SPANS)
-        # Nothing is looked for in a row with NaN or +inf: it will be refused.
-        flags = tl.load(parts.flags + place, mask=inside, other=0)
-        tl.store(candidates.tops + row, tl.where(tl.max(flags) < _BAD_FLAG, top, -float("inf")))
         tl.store(candidates.floors + row, floor)
         tl.store(candidates.counts + row, 0)
 

@@ -32,7 +32,9 @@ from typing import Any
 
 KERNEL_MODULES = (
     "noise_triton",
+    "draws_triton",
     "ratio_triton",
+    "synthetic_triton",
     "paged_attention_triton",
     "rotary_triton",
     "linear_triton",

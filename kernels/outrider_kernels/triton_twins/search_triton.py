@@ -50,22 +50,43 @@ def search(
     row = tl.program_id(0).to(tl.int64)
     if is_filtered(settings, candidates, row):
         if tl.load(candidates.counts + row) > ROOM:
-            top_k = whole_setting(settings, row, _TOP_K)
-            top_p = real_setting(settings, row, _TOP_P)
+            kept_from = cut_row(table, edits, settings, candidates, row, num_parts, BLOCK, PARTS, EDITED)
             top = tl.load(candidates.tops + row)
-            kept_from = order_keys(tl.full((), _LOWEST_LOGIT, tl.float32)).to(tl.int64) << ID_BITS
-            if top_k > 0:
-                kept_from = _cut(
-                    table, edits, settings, row, top, kept_from, top_k.to(tl.float64), BLOCK, EDITED, False
-                )
-            if top_p < 1.0:
-                if needs_total(settings, row):
-                    total = whole_total(row_totals(candidates, row, num_parts, PARTS))
-                else:
-                    total = _weight_above(table, edits, settings, row, top, kept_from - 1, BLOCK, EDITED, True)
-                limit = top_p * total.to(tl.float64)
-                kept_from = _cut(table, edits, settings, row, top, kept_from, limit, BLOCK, EDITED, True)
             tl.store(tokens + row, _best(table, edits, settings, row, top, kept_from, BLOCK, EDITED))
+
+
+@triton.jit
+def cut_row(
+    table: tables.LogitTable,
+    edits: tables.Edits,
+    settings: tl.tensor,
+    candidates: tables.Candidates,
+    row: tl.tensor,
+    num_parts: tl.tensor,
+    BLOCK: tl.constexpr,
+    PARTS: tl.constexpr,
+    EDITED: tl.constexpr,
+) -> tl.tensor:
+    """The lowest rank (int64) that top-k and top-p keep, by passes over the row. min-p may keep less."""
+    top_k, top_p = whole_setting(settings, row, _TOP_K), real_setting(settings, row, _TOP_P)
+    top = tl.load(candidates.tops + row)
+    kept_from = lowest_finite_rank()
+    if top_k > 0:
+        kept_from = _cut(table, edits, settings, row, top, kept_from, top_k.to(tl.float64), BLOCK, EDITED, False)
+    if top_p < 1.0:
+        if needs_total(settings, row):
+            total = whole_total(row_totals(candidates, row, num_parts, PARTS))
+        else:
+            total = _weight_above(table, edits, settings, row, top, kept_from - 1, BLOCK, EDITED, True)
+        limit = top_p * total.to(tl.float64)
+        kept_from = _cut(table, edits, settings, row, top, kept_from, limit, BLOCK, EDITED, True)
+    return kept_from
+
+
+@triton.jit
+def lowest_finite_rank() -> tl.tensor:
+    """A rank (int64) that no finite logit is below."""
+    return order_keys(tl.full((), _LOWEST_LOGIT, tl.float32)).to(tl.int64) << ID_BITS
 
 
 @triton.jit

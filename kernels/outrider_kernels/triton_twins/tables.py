@@ -74,7 +74,7 @@ class Candidates(NamedTuple):
     """Ids of filtered logit rows that may be kept."""
 
     tops: Any
-    """[N] float32, largest logit of the row; -inf ends it."""
+    """[N] float32, largest logit of the row; -inf ends it, and stands for a bad row."""
     floors: Any
     """[N] int32, order key that no kept logit is below."""
     totals: Any
@@ -110,6 +110,44 @@ class Kind(IntEnum):
     GREEDY = 0
     NOISY = 1
     FILTERED = 2
+    """Among what top-k, top-p and min-p keep."""
+    DRAWN = 3
+    """By a draw from the law of all ids, or of those that min-p keeps."""
+
+
+class Laws(NamedTuple):
+    """The target's laws of N positions, in the masses of `outrider_kernels.mass`."""
+
+    masses: Any
+    """[N, V] int64, 0 for ids that filters leave out."""
+    totals: Any
+    """[N] int64, sums of `masses`; 0 where no token is left."""
+    size: Any
+    """V."""
+
+
+class TossRows(NamedTuple):
+    """What the rules that toss coins need to know of B rows; fields as in `VerifyRows` and `SamplingRows`."""
+
+    logit_starts: Any
+    """[B + 1] int32."""
+    proposed: Any
+    """[N - B] int32."""
+    seeds: Any
+    """[B] uint64."""
+    first_positions: Any
+    """[B] int64."""
+
+
+class DraftLaws(NamedTuple):
+    """`DraftRows` on the device."""
+
+    starts: Any
+    """[N - B + 1] int32."""
+    ids: Any
+    """int32."""
+    weights: Any
+    """int64."""
 
 
 class EditRules(NamedTuple):

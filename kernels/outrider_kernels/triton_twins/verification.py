@@ -9,18 +9,18 @@ the sum of all mass. Nothing but the result is copied to the host.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from outrider_kernels.arguments import check_arguments, check_changes
 from outrider_kernels.contracts import SamplingRows, VerifyResult, VerifyRows
 from outrider_kernels.logits_rows import LogitsRows, stack_changes
+from outrider_kernels.triton_twins.bad_rows import refuse_bad_rows
 from outrider_kernels.triton_twins.devices import check_device, on_device, processors_of, to_device
 from outrider_kernels.triton_twins.editing import edited_logits
 from outrider_kernels.triton_twins.launches import Launch, choose_filtered, launch_of, plan_rows, scan_rows
 from outrider_kernels.triton_twins.registry import LAUNCH_OPTIONS
 from outrider_kernels.triton_twins.settings import row_settings
-from outrider_kernels.triton_twins.tables import BAD_FLAG, FINITE_FLAG, Kind, Setting
+from outrider_kernels.triton_twins.tables import Kind, Setting
 from outrider_kernels.triton_twins.tiling import Tiling
 
 
@@ -45,20 +45,6 @@ def verify_on_gpu(
         return VerifyResult(np.zeros(0, np.int32), np.zeros(0, np.int32))
     with on_device(logits):
         return _verify(logits, rows, sampling, changes, tiling or Tiling(processors=processors_of(logits)))
-
-
-def find_bad_rows_on_gpu(
-    logits: torch.Tensor, logit_starts: npt.NDArray[np.int32], tiling: Tiling | None = None
-) -> npt.NDArray[np.int32]:
-    """`outrider_kernels.bad_rows.find_bad_rows`, for logits on a GPU."""
-    check_device(logits)
-    if logits.numel() == 0:
-        return np.zeros(0, np.int32)
-    with on_device(logits):
-        settings = np.zeros((len(logits), len(Setting)), np.int64)
-        launch = launch_of(logits, settings, None, tiling or Tiling(processors=processors_of(logits)))
-        scan_rows(launch)
-        return _bad_rows(launch.parts.flags.cpu().numpy(), logit_starts)
 
 
 def _verify(
@@ -87,14 +73,5 @@ def _compare(
     flags = launch.parts.flags
     everything = torch.cat([result, flags.flatten()]).cpu().numpy()
     accepted, emitted, found = np.split(everything, [count, count + num_logits])
-    bad = _bad_rows(found.reshape(flags.shape), rows.logit_starts)
-    if len(bad):
-        raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
+    refuse_bad_rows(found.reshape(flags.shape), rows.logit_starts)
     return VerifyResult(accepted, emitted)
-
-
-def _bad_rows(flags: npt.NDArray[np.int32], logit_starts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """Rows with a logit row that holds NaN or +inf in some part, or nothing finite in any."""
-    joined = np.bitwise_or.reduce(flags, axis=1)
-    bad = (joined & BAD_FLAG != 0) | (joined & FINITE_FLAG == 0)
-    return np.flatnonzero(np.logical_or.reduceat(bad, logit_starts[:-1])).astype(np.int32)

@@ -1,4 +1,4 @@
-"""The forms in which `verification` and `logprobs` start their kernels."""
+"""The forms in which `verification`, `laws` and `logprobs` start their kernels."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from outrider_kernels.triton_twins.compare_triton import compare
 from outrider_kernels.triton_twins.edit_triton import edit
 from outrider_kernels.triton_twins.finish_triton import finish
 from outrider_kernels.triton_twins.gather_triton import add_up, gather
+from outrider_kernels.triton_twins.laws_triton import fill_laws, find_cuts
 from outrider_kernels.triton_twins.logprobs_triton import count_likelier, top_logprobs
 from outrider_kernels.triton_twins.plan_triton import plan
 from outrider_kernels.triton_twins.registry import Variant
@@ -87,6 +88,25 @@ VARIANTS = (
         dict((_BLOCK, _PART_COUNT, _ROOM)),
         8,
         False,
+    ),
+    *_over_logits(
+        find_cuts,
+        {**_SETTINGS, "candidates": _CANDIDATES, "num_parts": "i32", "tokens": "*i32", "cuts": "*i64"},
+        dict((_BLOCK, _PART_COUNT, _ROOM)),
+        8,
+        True,
+    ),
+    *_over_logits(
+        fill_laws,
+        {
+            **_SETTINGS,
+            "candidates": _CANDIDATES,
+            **dict.fromkeys(("cuts", "law_masses", "part_totals"), "*i64"),
+            "blocks_a_part": "i32",
+        },
+        dict((_BLOCK,)),
+        4,
+        True,
     ),
     Variant(
         name="finish",

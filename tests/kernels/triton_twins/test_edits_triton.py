@@ -61,7 +61,7 @@ def test_ids_equal_the_references_when_runs_are_accepted(vocab_size: int, depth:
     assert result.emitted.tolist() == expected.emitted.tolist()
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32), st.integers(2, 9))
 def test_ids_equal_the_references_on_any_rows(chance: int, vocab_size: int) -> None:
     source = np.random.default_rng(chance)

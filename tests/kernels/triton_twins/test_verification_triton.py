@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from outrider_doubles.logit_tables import logit_table
 
 from outrider_kernels.contracts import SamplingRows, VerifyResult, VerifyRows
 from outrider_kernels.reference import verify_reference
+from outrider_kernels.triton_twins.bad_rows import find_bad_rows_on_gpu
 from outrider_kernels.triton_twins.tiling import Tiling
-from outrider_kernels.triton_twins.verification import find_bad_rows_on_gpu, verify_on_gpu
+from outrider_kernels.triton_twins.verification import verify_on_gpu
 from outrider_kernels.verify import find_bad_rows, verify
 
 FILTERS = [
@@ -25,27 +27,6 @@ FILTERS = [
     (0, 1.0, 1.0),  # the likeliest, and what ties with it
     (7, 0.7, 0.1),
 ]
-
-
-def tables(vocab_size: int, count: int, kind: str, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """Logits [count, vocab_size]."""
-    source = torch.Generator().manual_seed(vocab_size)
-    logits = torch.randn(count, vocab_size, generator=source) * 3
-    if kind == "ties":
-        logits = logits.round()
-    if kind == "tail without mass":
-        logits[:, vocab_size // 3 :] -= 200  # exponents below -30 have no mass, but a score
-    if kind == "masked":
-        masked = torch.rand(count, vocab_size, generator=source) < 0.7
-        masked[:, vocab_size // 2] = False
-        logits = logits.masked_fill(masked, -torch.inf)
-    if kind == "equal":
-        logits = torch.zeros(count, vocab_size)
-    if kind == "signed zeros":
-        logits = torch.where(logits > 0, 0.0, -0.0)
-    if kind == "extreme":
-        logits = logits.sign() * torch.finfo(torch.float32).max
-    return logits.to(dtype)
 
 
 def one_block(vocab_size: int) -> Tiling:
@@ -89,7 +70,7 @@ def test_ids_equal_the_references_over_shapes(
         np.array([0.0, 0.0, 1e-4]),
         np.arange(3, dtype=np.uint64),
     )
-    logits = tables(vocab_size, sum(depths) + len(depths), "normal", dtype)
+    logits = logit_table(vocab_size, sum(depths) + len(depths), "normal", dtype)
     proposals = true_proposals(logits, depths, sampling)
     proposals[0][-1:] = [(token + 1) % vocab_size for token in proposals[0][-1:]]
     given = verify_on_gpu(logits, verify_rows(proposals), sampling, tiling=one_block(vocab_size))
@@ -101,7 +82,7 @@ def test_ids_equal_the_references_over_shapes(
 @pytest.mark.filterwarnings("ignore:overflow encountered")  # bounds of extreme logits are infinite, as they may be
 def test_ids_equal_the_references_under_every_filter(verify_rows, kind: str) -> None:
     sampling = all_filters(0.01 if kind in ("ties", "extreme") else 1.0)
-    logits, rows = tables(700, len(sampling.seed), kind), verify_rows([[] for _ in sampling.seed])
+    logits, rows = logit_table(700, len(sampling.seed), kind), verify_rows([[] for _ in sampling.seed])
     # Several blocks and parts, the last of them short.
     given = verify_on_gpu(logits, rows, sampling, tiling=Tiling(block=256, sum_block=128, processors=5))
     assert_same(given, verify_reference(logits, rows, sampling))
@@ -117,7 +98,7 @@ def test_rows_with_more_candidates_than_there_is_room_for_are_searched_whole(ver
         np.array([min_p for _, _, min_p in cases]),
         np.arange(len(cases), dtype=np.uint64),
     )
-    logits, rows = tables(700, len(cases), kind), verify_rows([[] for _ in cases])
+    logits, rows = logit_table(700, len(cases), kind), verify_rows([[] for _ in cases])
     little = Tiling(block=1024, sum_block=1024, room=32, processors=1)
     assert_same(verify_on_gpu(logits, rows, sampling, tiling=little), verify_reference(logits, rows, sampling))
 
@@ -125,7 +106,7 @@ def test_rows_with_more_candidates_than_there_is_room_for_are_searched_whole(ver
 def test_a_row_alone_emits_what_it_emits_among_others(verify_rows) -> None:
     sampling = all_filters(0.7)
     count = len(sampling.seed)
-    logits, rows = tables(700, count, "normal"), verify_rows([[] for _ in range(count)])
+    logits, rows = logit_table(700, count, "normal"), verify_rows([[] for _ in range(count)])
     together = verify_on_gpu(logits, rows, sampling, tiling=one_block(700))
     for row in range(0, count, 3):
         alone = VerifyRows(np.array([0, 1], np.int32), rows.proposed, rows.first_position[row : row + 1])
@@ -134,7 +115,7 @@ def test_a_row_alone_emits_what_it_emits_among_others(verify_rows) -> None:
 
 
 def test_proposing_one_id_again_and_again_changes_nothing(sampling_rows, verify_rows) -> None:
-    logits = tables(64, 8, "normal")
+    logits = logit_table(64, 8, "normal")
     truth = verify(logits, verify_rows([[] for _ in range(8)]), sampling_rows(8, 0.0)).emitted
     rows = verify_rows([[int(truth[0])] * 7])
     given = verify_on_gpu(logits, rows, sampling_rows(1, 0.0))
@@ -143,7 +124,7 @@ def test_proposing_one_id_again_and_again_changes_nothing(sampling_rows, verify_
 
 
 def test_seeds_and_positions_take_their_whole_range(sampling_rows, verify_rows) -> None:
-    logits = tables(700, 3, "normal")
+    logits = logit_table(700, 3, "normal")
     sampling = sampling_rows(3)._replace(seed=np.array([2**64 - 1, 2**63, 0], np.uint64))
     rows = verify_rows([[], [], []])._replace(first_position=np.array([0, 2**31 - 1, 2**40], np.int64))
     assert_same(verify_on_gpu(logits, rows, sampling), verify_reference(logits, rows, sampling))
@@ -151,7 +132,7 @@ def test_seeds_and_positions_take_their_whole_range(sampling_rows, verify_rows) 
 
 def test_logits_may_be_a_strided_view(sampling_rows, verify_rows) -> None:
     rows, sampling = verify_rows([[3], [], []]), sampling_rows(3)
-    for logits in (tables(700, 8, "normal")[::2], tables(4, 700, "normal").T[:4]):
+    for logits in (logit_table(700, 8, "normal")[::2], logit_table(4, 700, "normal").T[:4]):
         assert_same(verify_on_gpu(logits, rows, sampling), verify_reference(logits, rows, sampling))
 
 
