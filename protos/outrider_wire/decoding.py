@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, Words
 
 Received = TypeVar("Received", bound=Message)
 
@@ -28,4 +28,6 @@ def message_from(kind: type[Received], data: bytes, refusal: type[InvalidRequest
     try:
         return kind.FromString(data)
     except DecodeError as error:
-        raise refusal("message", f"{len(data)} bytes", f"a message of type {kind.DESCRIPTOR.full_name}") from error
+        raise refusal(
+            "message", Words(f"{len(data)} bytes"), f"a message of type {kind.DESCRIPTOR.full_name}"
+        ) from error

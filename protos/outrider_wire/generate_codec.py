@@ -52,7 +52,9 @@ def _request_to(request: GenerationRequest) -> pb.GenerateRequest:
         model=request.model,
         sampling=_sampling_to(request.sampling),
         speculation=common.SpeculationOptions(
-            max_depth=request.speculation.max_depth, pool=request.speculation.pool or ""
+            max_depth=request.speculation.max_depth,
+            pool=request.speculation.pool or "",
+            latency_class=request.speculation.latency_class or "",
         ),
         tenant=request.tenant,
     )
@@ -78,6 +80,7 @@ def generation_request_from(message: pb.GenerateRequest) -> GenerationRequest:
         speculation=SpeculationOptions(
             max_depth=message.speculation.max_depth if message.speculation.HasField("max_depth") else None,
             pool=message.speculation.pool or None,
+            latency_class=message.speculation.latency_class or None,
         ),
         tenant=message.tenant,
         committed_token_ids=tuple(message.committed_token_ids.ids),

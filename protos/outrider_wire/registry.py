@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
+
+from outrider_wire.scaling import ScalingDecision
 
 
 class MemberKind(Enum):
@@ -32,6 +35,10 @@ class DraftMember:
     max_sessions: int
     fault: str = ""
     """The last error of its proposer and how many there were, in words; empty if there was none."""
+    busy_s: float = 0.0
+    """Seconds that its proposer has worked since the start."""
+    queued_rows: int = 0
+    """Proposals that wait to be computed or are being computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,30 @@ class DraftLinkStatus:
     state: str
     reason: str
     sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWishes:
+    """What a target has wanted of one draft pool since the target's start, and what came of it."""
+
+    pool: str
+    wished: int = 0
+    """Rows that wanted a proposal of the pool."""
+    late: int = 0
+    """Those whose proposal had not come when the round went on without it."""
+    unserved: int = 0
+    """Those for which no worker of the pool held their session."""
+    verified: int = 0
+    """Proposals of the pool that were verified."""
+    accepted_tokens: int = 0
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """Answers of its workers by what became of them when they came: kept, empty or dropped."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """Answers that were not used, by reason; also those that were kept at first."""
+    choices: Mapping[str, int] = field(default_factory=dict)
+    """Rounds of requests that several pools could draft for, by what was done with this one."""
+    acceptance: tuple[float, ...] = ()
+    """Share expected to be accepted at each position, given that all before it are; decayed, seen positions only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +92,29 @@ class TargetMember:
     vocab_size: int
     max_model_len: int
     draft_links: tuple[DraftLinkStatus, ...] = ()
+    pool_wishes: tuple[PoolWishes, ...] = ()
+    committed_tokens: int = 0
+    """Tokens committed since the start."""
+    decoding_s: float = 0.0
+    """Seconds that requests have spent in rounds which committed tokens of theirs, summed over requests."""
+    threshold: float = 0.0
+    """Lambda of the depth policy: proposed tokens of which a smaller share is accepted are not worth verifying."""
+    goodput_tokens_per_s: float = 0.0
+    """Committed tokens per second of work, as measured over the last rounds."""
+    predicted_goodput_tokens_per_s: float = 0.0
+    """The same as the policy expects it of its last decision; 0 where it predicts nothing."""
+    plain_goodput_tokens_per_s: float = 0.0
+    """The same as the policy expects it without proposals; 0 where it predicts nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayMember:
+    """A gateway."""
+
+    in_flight: int
+    """Choices in progress."""
+    max_in_flight: int
+    """Choices that may be in progress at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +129,7 @@ class Member:
     pid: int
     draft: DraftMember | None = None
     target: TargetMember | None = None
+    gateway: GatewayMember | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +137,8 @@ class Snapshot:
     """Everybody who was alive when the controller last answered. May be old: its reader acts on what it last said."""
 
     members: tuple[Member, ...] = ()
+    scaling: tuple[ScalingDecision, ...] = ()
+    """The controller's last decisions about replicas; none where all numbers are fixed."""
 
     def drafts(self) -> tuple[Member, ...]:
         """Draft workers that are ready."""

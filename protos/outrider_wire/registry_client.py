@@ -28,7 +28,7 @@ class RegistryClient:
         request = heartbeat_request_from(member, metrics, leaving)
         with our_failures():
             response: pb.HeartbeatResponse = await self._stub.Heartbeat(request, timeout=TIMEOUT_S)
-        return snapshot_from(response.members)
+        return snapshot_from(response)
 
     async def snapshot(self) -> Snapshot:
         """Everybody who is alive.
@@ -38,7 +38,7 @@ class RegistryClient:
         """
         with our_failures():
             response: pb.GetSnapshotResponse = await self._stub.GetSnapshot(pb.GetSnapshotRequest(), timeout=TIMEOUT_S)
-        return snapshot_from(response.members)
+        return snapshot_from(response)
 
     async def metrics_text(self) -> str:
         """Metrics of the whole cluster in Prometheus text format.

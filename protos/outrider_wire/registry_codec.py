@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from types import SimpleNamespace
 
 from outrider.v1 import registry_pb2 as pb
@@ -11,12 +10,15 @@ from outrider_wire.encoding import misfits_named
 from outrider_wire.registry import (
     DraftLinkStatus,
     DraftMember,
+    GatewayMember,
     Member,
     MemberKind,
     MemberState,
+    PoolWishes,
     Snapshot,
     TargetMember,
 )
+from outrider_wire.scaling_codec import decision_from
 
 _KIND_TO_PB = {
     MemberKind.GATEWAY: pb.MEMBER_KIND_GATEWAY,
@@ -53,6 +55,7 @@ def member_to(member: Member) -> pb.Member:
         pid=member.pid,
         draft=None if member.draft is None else _draft_to(member.draft),
         target=None if member.target is None else _target_to(member.target),
+        gateway=None if member.gateway is None else _gateway_to(member.gateway),
     )
 
 
@@ -77,17 +80,27 @@ def member_from(message: pb.Member) -> Member:
         pid=message.pid,
         draft=_draft_from(message.draft) if message.HasField("draft") else None,
         target=_target_from(message.target) if message.HasField("target") else None,
+        gateway=_gateway_from(message.gateway) if message.HasField("gateway") else None,
     )
 
 
 def members_to(snapshot: Snapshot) -> list[pb.Member]:
-    """A snapshot as it goes on the wire."""
+    """The members of a snapshot as they go on the wire."""
     return [member_to(member) for member in snapshot.members]
 
 
-def snapshot_from(members: Iterable[pb.Member]) -> Snapshot:
+def snapshot_from(answer: pb.HeartbeatResponse | pb.GetSnapshotResponse) -> Snapshot:
     """A snapshot as it came off the wire."""
-    return Snapshot(tuple(member_from(message) for message in members))
+    members = tuple(member_from(message) for message in answer.members)
+    return Snapshot(members, tuple(decision_from(message) for message in answer.scaling))
+
+
+def _gateway_to(gateway: GatewayMember) -> pb.GatewayMember:
+    return pb.GatewayMember(in_flight=gateway.in_flight, max_in_flight=gateway.max_in_flight)
+
+
+def _gateway_from(message: pb.GatewayMember) -> GatewayMember:
+    return GatewayMember(message.in_flight, message.max_in_flight)
 
 
 def _draft_to(draft: DraftMember) -> pb.DraftMember:
@@ -97,11 +110,21 @@ def _draft_to(draft: DraftMember) -> pb.DraftMember:
         sessions=draft.sessions,
         max_sessions=draft.max_sessions,
         fault=draft.fault,
+        busy_s=draft.busy_s,
+        queued_rows=draft.queued_rows,
     )
 
 
 def _draft_from(message: pb.DraftMember) -> DraftMember:
-    return DraftMember(message.pool, message.method, message.sessions, message.max_sessions, message.fault)
+    return DraftMember(
+        pool=message.pool,
+        method=message.method,
+        sessions=message.sessions,
+        max_sessions=message.max_sessions,
+        fault=message.fault,
+        busy_s=message.busy_s,
+        queued_rows=message.queued_rows,
+    )
 
 
 def _target_to(target: TargetMember) -> pb.TargetMember:
@@ -124,6 +147,13 @@ def _target_to(target: TargetMember) -> pb.TargetMember:
         tokenizer_fingerprint=target.tokenizer_fingerprint,
         vocab_size=target.vocab_size,
         max_model_len=target.max_model_len,
+        pool_wishes=[_wishes_to(wishes) for wishes in target.pool_wishes],
+        committed_tokens=target.committed_tokens,
+        decoding_s=target.decoding_s,
+        threshold=target.threshold,
+        goodput_tokens_per_s=target.goodput_tokens_per_s,
+        predicted_goodput_tokens_per_s=target.predicted_goodput_tokens_per_s,
+        plain_goodput_tokens_per_s=target.plain_goodput_tokens_per_s,
     )
 
 
@@ -145,4 +175,41 @@ def _target_from(message: pb.TargetMember) -> TargetMember:
         vocab_size=message.vocab_size,
         max_model_len=message.max_model_len,
         draft_links=links,
+        pool_wishes=tuple(_wishes_from(wishes) for wishes in message.pool_wishes),
+        committed_tokens=message.committed_tokens,
+        decoding_s=message.decoding_s,
+        threshold=message.threshold,
+        goodput_tokens_per_s=message.goodput_tokens_per_s,
+        predicted_goodput_tokens_per_s=message.predicted_goodput_tokens_per_s,
+        plain_goodput_tokens_per_s=message.plain_goodput_tokens_per_s,
+    )
+
+
+def _wishes_to(wishes: PoolWishes) -> pb.PoolWishes:
+    return pb.PoolWishes(
+        pool=wishes.pool,
+        wished=wishes.wished,
+        late=wishes.late,
+        unserved=wishes.unserved,
+        verified=wishes.verified,
+        accepted_tokens=wishes.accepted_tokens,
+        answers=wishes.answers,
+        dropped=wishes.dropped,
+        choices=wishes.choices,
+        acceptance=wishes.acceptance,
+    )
+
+
+def _wishes_from(message: pb.PoolWishes) -> PoolWishes:
+    return PoolWishes(
+        pool=message.pool,
+        wished=message.wished,
+        late=message.late,
+        unserved=message.unserved,
+        verified=message.verified,
+        accepted_tokens=message.accepted_tokens,
+        answers=dict(message.answers),
+        dropped=dict(message.dropped),
+        choices=dict(message.choices),
+        acceptance=tuple(message.acceptance),
     )

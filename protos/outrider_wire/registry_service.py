@@ -15,6 +15,7 @@ from outrider_wire.auth import Handler
 from outrider_wire.decoding import message_from
 from outrider_wire.registry import Member, Snapshot
 from outrider_wire.registry_codec import member_from, members_to
+from outrider_wire.scaling_codec import decisions_to
 from outrider_wire.server import ServiceRegistration
 from outrider_wire.status import abort_with
 
@@ -48,10 +49,11 @@ def registry_service(handler: RegistryHandler) -> ServiceRegistration:
                 "metrics", Words(f"{len(request.metrics)} characters"), f"at most {MAX_METRICS_CHARACTERS} characters"
             )
         snapshot = await handler.heartbeat(member_from(request.member), request.metrics, request.leaving)
-        return pb.HeartbeatResponse(members=members_to(snapshot))
+        return pb.HeartbeatResponse(members=members_to(snapshot), scaling=decisions_to(snapshot))
 
     async def get_snapshot(_request: pb.GetSnapshotRequest) -> pb.GetSnapshotResponse:
-        return pb.GetSnapshotResponse(members=members_to(await handler.snapshot()))
+        snapshot = await handler.snapshot()
+        return pb.GetSnapshotResponse(members=members_to(snapshot), scaling=decisions_to(snapshot))
 
     async def get_metrics(_request: pb.GetMetricsRequest) -> pb.GetMetricsResponse:
         return pb.GetMetricsResponse(text=await handler.metrics_text())

@@ -88,3 +88,5 @@ class SpeculationOptions:
     """Proposed tokens per round at most; 0 turns speculation off; None leaves it to the server."""
     pool: str | None = None
     """Use only this draft pool; None allows every pool."""
+    latency_class: str | None = None
+    """How fast its tokens should come, by the name of a class of the configuration; None names none."""

@@ -24,6 +24,7 @@ class RequestLimits:
     max_model_len: int
     """Prompt and output tokens of one request at most."""
     pools: tuple[str, ...] = ()
+    latency_classes: tuple[str, ...] = ()
     max_depth: int = MAX_DEPTH
 
 
@@ -85,7 +86,10 @@ def _check_lengths(request: GenerationRequest, limits: RequestLimits) -> None:
 
 
 def _check_speculation(options: SpeculationOptions, limits: RequestLimits) -> None:
-    depth, pool = options.max_depth, options.pool
+    depth, pool, latency_class = options.max_depth, options.pool, options.latency_class
     require(depth is None or 0 <= depth <= limits.max_depth, "speculation.max_depth", depth, f"0 to {limits.max_depth}")
     known = ", ".join(limits.pools) or "none: no draft pool is configured"
     require(pool is None or pool in limits.pools, "speculation.pool", pool, known)
+    classes = ", ".join(limits.latency_classes) or "none: no latency class is configured"
+    is_known = latency_class is None or latency_class in limits.latency_classes
+    require(is_known, "speculation.latency_class", latency_class, classes)

@@ -58,7 +58,7 @@ def test_facts_of_the_tokenizer(tokenizer: Tokenizer) -> None:
 
 
 @given(ids=st.lists(st.integers(0, 49151), max_size=30), cut=st.integers(1, 5))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_pieces_of_random_ids_add_up(tokenizer: Tokenizer, ids: list[int], cut: int) -> None:
     decoder = IncrementalDecoder(tokenizer)
     pieces = [decoder.push(ids[start : start + cut]) for start in range(0, len(ids), cut)]
@@ -76,7 +76,7 @@ def test_pieces_of_tokens_that_split_characters_add_up(tokenizer: Tokenizer) -> 
 
 
 @given(text=st.text(max_size=60))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_encoding_equals_transformers(tokenizer: Tokenizer, library_tokenizer: Any, text: str) -> None:
     assert tokenizer.encode(text) == library_tokenizer(text)["input_ids"]
 

@@ -56,21 +56,21 @@ def lists_of_chunks(vocab_size: int) -> st.SearchStrategy[list[list[int]]]:
 
 
 @given(chunks=lists_of_chunks(TINY_VOCAB_SIZE))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_random_bytes_add_up(byte_level: Tokenizer, chunks: list[list[int]]) -> None:
     everything = [token for chunk in chunks for token in chunk]
     assert "".join(pieces_of(byte_level, chunks)) == byte_level.decode(everything)
 
 
 @given(chunks=lists_of_chunks(270))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_random_sentencepieces_and_byte_tokens_add_up(sentencepiece: Tokenizer, chunks: list[list[int]]) -> None:
     everything = [token for chunk in chunks for token in chunk]
     assert "".join(pieces_of(sentencepiece, chunks)) == sentencepiece.decode(everything)
 
 
 @given(text=st.text(max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_real_text_comes_back_without_broken_characters(byte_level: Tokenizer, text: str) -> None:
     pieces = pieces_of(byte_level, [[token] for token in byte_level.encode(text)])
     assert "".join(pieces) == text

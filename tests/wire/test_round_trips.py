@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from outrider_doubles import wire_values
 
 from outrider.v1 import draft_pb2, generate_pb2, registry_pb2
@@ -27,41 +27,38 @@ from outrider_wire.generate_codec import (
 from outrider_wire.generation import FinishReason, GenerationDelta, GenerationRequest
 from outrider_wire.registry import Member, Snapshot
 from outrider_wire.registry_codec import member_from, members_to, snapshot_from
+from outrider_wire.scaling_codec import decisions_to
 
 
-@settings(deadline=None)
 @given(wire_values.verifier_frames)
 def test_a_verifiers_frame_survives_the_wire(frame: VerifierFrame) -> None:
     data = speculate_request_from(frame).SerializeToString()
     assert verifier_frame_from(message_from(draft_pb2.SpeculateRequest, data)) == frame
 
 
-@settings(deadline=None)
 @given(wire_values.drafter_frames)
 def test_a_drafters_frame_survives_the_wire(frame: DrafterFrame) -> None:
     data = speculate_response_from(frame).SerializeToString()
     assert drafter_frame_from(message_from(draft_pb2.SpeculateResponse, data)) == frame
 
 
-@settings(deadline=None)
 @given(wire_values.requests)
 def test_a_request_survives_the_wire(request: GenerationRequest) -> None:
     data = generate_request_from(request).SerializeToString()
     assert generation_request_from(message_from(generate_pb2.GenerateRequest, data)) == request
 
 
-@settings(deadline=None)
 @given(wire_values.deltas)
 def test_a_piece_of_an_answer_survives_the_wire(delta: GenerationDelta) -> None:
     data = generate_response_from(delta).SerializeToString()
     assert generation_delta_from(message_from(generate_pb2.GenerateResponse, data)) == delta
 
 
-@settings(deadline=None)
 @given(wire_values.snapshots)
 def test_a_snapshot_survives_the_wire(snapshot: Snapshot) -> None:
-    data = registry_pb2.GetSnapshotResponse(members=members_to(snapshot)).SerializeToString()
-    assert snapshot_from(message_from(registry_pb2.GetSnapshotResponse, data).members) == snapshot
+    message = registry_pb2.GetSnapshotResponse(members=members_to(snapshot), scaling=decisions_to(snapshot))
+    data = message.SerializeToString()
+    assert snapshot_from(message_from(registry_pb2.GetSnapshotResponse, data)) == snapshot
 
 
 def test_an_idle_worker_is_not_a_worker_that_says_nothing_of_its_load() -> None:

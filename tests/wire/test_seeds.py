@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outrider_wire.sampling import MAX_CHOICES
@@ -19,13 +19,11 @@ def test_a_chosen_seed_is_exact_in_json_and_uses_all_of_its_bits() -> None:
     assert int(float(chosen[1])) == chosen[1]
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_the_first_choice_uses_the_requests_own_seed(seed: int) -> None:
     assert choice_seed(seed, 0) == seed
 
 
-@settings(deadline=None)
 @given(seeds)
 def test_choices_of_a_request_have_different_seeds_of_64_bits(seed: int) -> None:
     mixed = [choice_seed(seed, index) for index in range(MAX_CHOICES)]
@@ -33,7 +31,6 @@ def test_choices_of_a_request_have_different_seeds_of_64_bits(seed: int) -> None
     assert all(0 <= value < 2**64 for value in mixed)
 
 
-@settings(deadline=None)
 @given(seeds, seeds, st.integers(1, MAX_CHOICES - 1))
 def test_different_seeds_never_share_the_seed_of_a_choice(one: int, other: int, index: int) -> None:
     assert (choice_seed(one, index) == choice_seed(other, index)) == (one == other)

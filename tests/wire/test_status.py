@@ -10,7 +10,7 @@ from google.protobuf import any_pb2
 from google.rpc import error_details_pb2, status_pb2
 from grpc.aio import AioRpcError, Metadata
 from grpc_status import rpc_status
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from outrider_doubles.echo_services import serving_echo
 
@@ -129,7 +129,6 @@ def test_a_foreign_error_tells_its_class_only_and_is_logged_once(caplog: pytest.
     assert record.levelno == logging.ERROR and record.exc_info is not None
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.characters(), min_size=200), st.text(alphabet=st.characters(), min_size=200))
 def test_no_error_outgrows_the_headers_that_carry_it(field: str, allowed: str) -> None:
     for error in (InvalidRequest(field * 50, field, allowed * 50), Mismatch(field, allowed * 50, field * 50)):

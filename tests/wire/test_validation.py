@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from outrider_doubles import wire_values
 
 from outrider_runtime.errors import InvalidRequest, UnknownModel
@@ -13,7 +13,13 @@ from outrider_wire.generation import GenerationRequest
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
 from outrider_wire.validation import RequestLimits, validate_request
 
-LIMITS = RequestLimits(models=("small", "alias"), vocab_size=1000, max_model_len=16, pools=("ngram", "suffix"))
+LIMITS = RequestLimits(
+    models=("small", "alias"),
+    vocab_size=1000,
+    max_model_len=16,
+    pools=("ngram", "suffix"),
+    latency_classes=("interactive", "batch"),
+)
 PROMPT = GenerationRequest(prompt_token_ids=(1, 2, 3, 4))
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -74,6 +80,7 @@ ACCEPTED = {
     "speculation off": speculating(max_depth=0),
     "deepest": speculating(max_depth=64),
     "pool": speculating(pool="suffix"),
+    "latency class": speculating(latency_class="batch"),
     "moved": replace(sampled(max_tokens=3), committed_token_ids=(7, 8)),
     "moved with all but one of the room used": replace(PROMPT, committed_token_ids=(7,) * 11),
 }
@@ -191,6 +198,8 @@ REFUSED = {
     "tenant with a space": (replace(PROMPT, tenant="a b"), "tenant", "'a b'", "0 to 64 characters"),
     "negative depth": (speculating(max_depth=-1), "speculation.max_depth", "-1", "0 to 64"),
     "too deep": (speculating(max_depth=65), "speculation.max_depth", "65", "0 to 64"),
+    "unknown class": (speculating(latency_class="fast"), "speculation.latency_class", "'fast'", "interactive, batch"),
+    "empty class": (speculating(latency_class=""), "speculation.latency_class", "''", "interactive, batch"),
     "unknown pool": (speculating(pool="eagle"), "speculation.pool", "'eagle'", "ngram, suffix"),
     "surrogate pool": (speculating(pool="\ud800"), "speculation.pool", r"'\ud800'", "ngram, suffix"),
     "committed id beyond": (
@@ -243,6 +252,11 @@ def test_the_name_of_another_model_is_cut_and_quoted() -> None:
     assert len(message) < 1200 and "\n" not in message and message.encode()
 
 
+def test_without_latency_classes_none_can_be_named() -> None:
+    with pytest.raises(InvalidRequest, match="none: no latency class is configured"):
+        validate_request(speculating(latency_class="batch"), replace(LIMITS, latency_classes=()))
+
+
 def test_without_pools_no_pool_can_be_named() -> None:
     with pytest.raises(InvalidRequest, match="none: no draft pool is configured"):
         validate_request(speculating(pool="ngram"), replace(LIMITS, pools=()))
@@ -262,7 +276,6 @@ def test_the_length_of_a_text_is_judged_once_its_ids_are_known() -> None:
         validate_request(replace(long, prompt_text=None, prompt_token_ids=(1,) * 1000), LIMITS)
 
 
-@settings(deadline=None)
 @given(wire_values.requests)
 def test_whatever_comes_off_the_wire_is_accepted_or_refused_by_name(request: GenerationRequest) -> None:
     try:

@@ -88,12 +88,14 @@ class SamplingParams(_message.Message):
     def __init__(self, temperature: _Optional[float] = ..., top_k: _Optional[int] = ..., top_p: _Optional[float] = ..., min_p: _Optional[float] = ..., seed: _Optional[int] = ..., max_tokens: _Optional[int] = ..., ignore_eos: _Optional[bool] = ..., stop_token_ids: _Optional[_Iterable[int]] = ..., stop: _Optional[_Iterable[str]] = ..., n: _Optional[int] = ..., include_stop_str_in_output: _Optional[bool] = ..., presence_penalty: _Optional[float] = ..., frequency_penalty: _Optional[float] = ..., repetition_penalty: _Optional[float] = ..., logit_bias: _Optional[_Mapping[int, float]] = ..., allowed_token_ids: _Optional[_Iterable[int]] = ..., bad_words: _Optional[_Iterable[str]] = ..., bad_word_ids: _Optional[_Iterable[_Union[TokenIds, _Mapping]]] = ..., min_tokens: _Optional[int] = ..., logprobs: _Optional[int] = ..., json_schema: _Optional[str] = ..., regex: _Optional[str] = ..., choices: _Optional[_Iterable[str]] = ..., prompt_logprobs: _Optional[int] = ...) -> None: ...
 
 class SpeculationOptions(_message.Message):
-    __slots__ = ("max_depth", "pool")
+    __slots__ = ("max_depth", "pool", "latency_class")
     MAX_DEPTH_FIELD_NUMBER: _ClassVar[int]
     POOL_FIELD_NUMBER: _ClassVar[int]
+    LATENCY_CLASS_FIELD_NUMBER: _ClassVar[int]
     max_depth: int
     pool: str
-    def __init__(self, max_depth: _Optional[int] = ..., pool: _Optional[str] = ...) -> None: ...
+    latency_class: str
+    def __init__(self, max_depth: _Optional[int] = ..., pool: _Optional[str] = ..., latency_class: _Optional[str] = ...) -> None: ...
 
 class SpeculationStatistics(_message.Message):
     __slots__ = ("num_spec_steps", "num_draft_tokens", "num_accepted_draft_tokens", "num_fallback_steps", "num_spec_tokens", "draft_wait_us", "per_step_drafted", "per_step_accepted", "accepted_by_pool", "drafted_by_pool", "rejection_sample_method")

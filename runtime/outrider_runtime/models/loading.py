@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
@@ -20,7 +21,7 @@ def load_causal_lm(folder: Path, dtype: ModelDtype) -> PreTrainedModel:
 
     Raises:
         ModelRefused: the folder fails `check_model_folder`, its architecture is no causal language model that
-            transformers knows, or its weights do not fit its configuration.
+            transformers knows, or its weights are damaged or do not fit its configuration.
     """
     config = read_config(folder)
     model, report = _load(folder, config, getattr(torch, dtype))
@@ -60,6 +61,19 @@ def _load(folder: Path, config: Any, dtype: torch.dtype) -> tuple[Any, dict[str,
             ignore_mismatched_sizes=True,
             output_loading_info=True,
         )
+    except SafetensorError as error:
+        raise ModelRefused(f"{_broken_file(folder)}: cannot be loaded: {error}") from error
     except (ValueError, OSError, RuntimeError) as error:
         raise ModelRefused(f"{folder}: cannot be loaded: {error}") from error
     return model, report
+
+
+def _broken_file(folder: Path) -> Path:
+    """The first file of weights whose beginning or length is wrong; the folder if that is not it."""
+    for path in sorted(folder.glob("*.safetensors")):
+        try:
+            with safe_open(path, framework="pt"):
+                pass
+        except (SafetensorError, OSError):
+            return path
+    return folder

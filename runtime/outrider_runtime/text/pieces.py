@@ -23,7 +23,7 @@ class ByteLevelPieces:
     def spell(self, token: str) -> bytes:
         """Bytes of a token; a token outside the byte alphabet (an added one) stands for itself."""
         try:
-            return bytes([_BYTE_OF_CHARACTER[character] for character in token])
+            return bytes([BYTE_ALPHABET[character] for character in token])
         except KeyError:
             return token.encode()
 
@@ -101,4 +101,5 @@ def _byte_alphabet() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + place): byte for place, byte in enumerate(others)}
 
 
-_BYTE_OF_CHARACTER = _byte_alphabet()
+BYTE_ALPHABET = _byte_alphabet()
+"""The byte that each character of a byte-level vocabulary stands for."""

@@ -13,6 +13,10 @@ from outrider_runtime.errors import InvalidRequest, ModelRefused
 from outrider_runtime.text.fingerprint import fingerprint
 from outrider_runtime.text.model_files import declared_eos_ids, read_json, special_tokens
 from outrider_runtime.text.pieces import Pieces, read_pieces
+from outrider_runtime.text.token_reach import token_reach
+
+_LOCKED_CHARACTERS = 2048
+"""Longer texts are encoded without Python's lock, which takes a moment more."""
 
 
 class Tokenizer:
@@ -28,6 +32,7 @@ class Tokenizer:
         self._eos_token_ids = eos_token_ids
         self._fingerprint = fingerprint(definition)
         self._pieces = read_pieces(definition.get("decoder"))
+        self._reach = token_reach(definition)
         self._special = {token["content"] for token in definition.get("added_tokens") or [] if token["special"]}
 
     @classmethod
@@ -72,7 +77,7 @@ class Tokenizer:
         return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        """Ids of `text`. Special tokens spelled in the text become their ids.
+        """Ids of `text`. Special tokens spelled in the text become their ids. Long texts leave Python's lock to others.
 
         Args:
             text: what to encode.
@@ -88,8 +93,16 @@ class Tokenizer:
             raise InvalidRequest(
                 "text", text[error.start : error.end], "Unicode text without lone surrogates"
             ) from error
-        ids: list[int] = self._backend.encode(text, add_special_tokens=add_special_tokens).ids
+        if len(text) <= _LOCKED_CHARACTERS:
+            encoding = self._backend.encode(text, add_special_tokens=add_special_tokens)
+        else:  # of all the library's ways in, only those for several texts at once release the lock
+            encoding = self._backend.encode_batch_fast([text], add_special_tokens=add_special_tokens)[0]
+        ids: list[int] = encoding.ids
         return ids
+
+    def least_tokens(self, text: str) -> int:
+        """Tokens that `text` has at least, known from its bytes alone; 0 where the tokenizer may lose any of them."""
+        return 0 if self._reach is None else self._reach.least_tokens(text)
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of `token_ids`. Special tokens and ids without a token are left out; broken UTF-8 becomes U+FFFD."""
