@@ -22,7 +22,8 @@ from outrider_target.forward import Forward, RaggedBatch
 
 _LOG = logging.getLogger(__name__)
 
-_BUDGET_S = 8.0
+BUDGET_S = 8.0
+"""What a start may spend on measuring."""
 _TURNS = 4
 _LEAST_SHAPES = 4
 _POOL_TOKENS = 4096
@@ -83,11 +84,19 @@ def cost_profile(forward: Forward, key: ProfileKey, bounds: StepBounds, folder: 
     return profile
 
 
-def measure_steps(forward: Forward, bounds: StepBounds, clock: Clock) -> tuple[StepSample, ...]:
+def measure_steps(
+    forward: Forward, bounds: StepBounds, clock: Clock, budget_s: float = BUDGET_S
+) -> tuple[StepSample, ...]:
     """Time steps over rows, tokens and context, the most telling ones first, until all are done or time is up.
 
     Every kind is timed in several turns, some time apart, and its best time counts: pauses of a busy machine, and the
     first use of pages and caches, only ever add.
+
+    Args:
+        forward: the model; left with a small cache.
+        bounds: steps that can occur.
+        clock: measures the steps.
+        budget_s: seconds after which no further step is begun.
     """
     block_size = forward.cache_shape.block_size
     num_blocks = _POOL_TOKENS // block_size
@@ -96,7 +105,7 @@ def measure_steps(forward: Forward, bounds: StepBounds, clock: Clock) -> tuple[S
     started_s = clock.now_s()
     for turn in range(_TURNS):
         for shape in _grid(bounds):
-            if len(best_s) >= _LEAST_SHAPES and clock.now_s() - started_s > _BUDGET_S * (turn + 1) / _TURNS:
+            if len(best_s) >= _LEAST_SHAPES and clock.now_s() - started_s > budget_s * (turn + 1) / _TURNS:
                 break
             took_s = _timed_s(forward, _decode_batch(shape, block_size, num_blocks), clock)
             best_s[shape.load] = min(took_s, best_s.get(shape.load, took_s))

@@ -13,6 +13,8 @@ from outrider_target.control.acceptance_model import UNREAD_CURVE, AcceptanceMod
 from outrider_target.control.cost_model import StepLoad
 from outrider_target.control.depth_policy import DepthPolicy
 from outrider_target.control.goodput import GoodputMeter
+from outrider_target.control.latency_objectives import NO_OBJECTIVES, LatencyObjectives
+from outrider_target.control.pace import Pace
 from outrider_target.control.views import Decision, RowView, StepView
 from outrider_target.scheduler import Scheduler
 from outrider_target.sequence import Sequence
@@ -23,19 +25,21 @@ class DepthControl:
 
     Args:
         policy: decides.
-        objective_s: time per token that requests should see at most; None: none.
+        objectives: time per token that requests should see at most.
     """
 
-    def __init__(self, policy: DepthPolicy, objective_s: float | None = None) -> None:
+    def __init__(self, policy: DepthPolicy, objectives: LatencyObjectives = NO_OBJECTIVES) -> None:
         self._acceptance = AcceptanceModel(max(1, policy.max_depth))
         self.last = policy.decide(StepView(()))
         """The decision for the last round."""
         self.goodput = GoodputMeter()
+        self.pace = Pace()
         self._policy = policy
-        self._objective_s = objective_s
+        self._objectives = objectives
         self._load: StepLoad | None = None
         self._has_drafts = False
         self._committed = 0
+        self._committing_rows = 0
 
     @property
     def max_depth(self) -> int:
@@ -54,6 +58,7 @@ class DepthControl:
             self._learn_acceptance(step, commitments)
         self._has_drafts = any(row.depth for row in step.rows)
         self._committed = sum(len(commitment.token_ids) for commitment in commitments)
+        self._committing_rows = len(commitments)
         decodes_only = all(row.samples and row.chunk == 1 for row in step.rows)
         context = sum(row.sequence.length for row in step.rows)
         self._load = StepLoad(len(step.rows), step.num_tokens, context) if decodes_only else None
@@ -69,9 +74,10 @@ class DepthControl:
     def end_round(self, round_s: float) -> None:
         """The round that was learned from took `round_s` seconds, all work of the engine included."""
         self.goodput.observe(self._committed, round_s)
+        self.pace.observe(self._committing_rows, self._committed, round_s)
         if self._load is not None and round_s > 0:
             self._policy.observe(self._load, round_s, self._has_drafts)
-        self._load, self._committed = None, 0
+        self._load, self._committed, self._committing_rows = None, 0, 0
 
     def forget(self, sequence: Sequence) -> None:
         """A sequence ended."""
@@ -83,7 +89,7 @@ class DepthControl:
             limit=sequence.depth_limit(self.max_depth),
             curve=self._acceptance.session_curve(sequence.key) if self._policy.reads_curves else UNREAD_CURVE,
             context=sequence.length,
-            objective_s=self._objective_s,
+            objective_s=self._objectives.of(sequence.request.speculation.latency_class),
         )
 
 
@@ -91,6 +97,6 @@ def _outcome(asked: int, proposed: int, commitment: Commitment) -> DraftOutcome:
     verdict = commitment.verdict
     if verdict is None:
         return DraftOutcome(commitment.sequence.key, asked)
-    # What stands after the end of an answer was cut, not refused.
-    judged = verdict.accepted if commitment.end is not None else proposed
-    return DraftOutcome(commitment.sequence.key, asked, judged, verdict.accepted)
+    if commitment.end is not None:  # what stands after the end of an answer was cut, neither refused nor missing
+        return DraftOutcome(commitment.sequence.key, verdict.accepted, verdict.accepted, verdict.accepted)
+    return DraftOutcome(commitment.sequence.key, asked, proposed, verdict.accepted)

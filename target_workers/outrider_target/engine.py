@@ -216,7 +216,7 @@ class Engine:
             for commitment in result.commitments:
                 self._show(commitment)
             for failed in result.failed:
-                self._give_up(failed.sequence, EngineFailed(failed.reason))
+                self._give_up(failed.sequence, failed.error)
         self._metrics.observe_state(self._scheduler, self._pool.usage, len(self._arrivals), self.control)
         self._flush()
         if worked:

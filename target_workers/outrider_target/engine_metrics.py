@@ -2,12 +2,8 @@
 
 Rates are left to the reader of the counters:
 
-    draft acceptance rate      rate(vllm:spec_decode_num_accepted_tokens_total) / rate(vllm:spec_decode_num_draft_tokens_total)
-    mean acceptance length     1 + rate(vllm:spec_decode_num_accepted_tokens_total) / rate(vllm:spec_decode_num_drafts_total)
-    acceptance at position i   rate(vllm:spec_decode_num_accepted_tokens_per_pos_total{position="i"})
-                               / rate(vllm:spec_decode_num_drafts_total)
     share of fallback steps    rate(outrider_fallback_steps_total) / rate(outrider_engine_rows_total)
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 
@@ -15,9 +11,11 @@ from collections.abc import Sequence as SequenceOf
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from outrider_target.acceptance_counters import AcceptanceCounters
 from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.batch import Step
 from outrider_target.commitment import Commitment
+from outrider_target.control.views import Reason
 from outrider_target.depth_control import DepthControl
 from outrider_target.scheduler import Scheduler
 
@@ -41,14 +39,7 @@ class EngineMetrics:
             return Histogram(name, text, ("model_name",), registry=registry, buckets=buckets).labels(**labels)
 
         self._model = model
-        self._drafts = counter("vllm:spec_decode_num_drafts", "Proposals verified.").labels(**labels)
-        self._draft_tokens = counter("vllm:spec_decode_num_draft_tokens", "Proposed tokens verified.").labels(**labels)
-        self._accepted = counter("vllm:spec_decode_num_accepted_tokens", "Proposed tokens accepted.").labels(**labels)
-        self._accepted_at = counter(
-            "vllm:spec_decode_num_accepted_tokens_per_pos", "Proposed tokens accepted, by position.", "position"
-        )
-        self._pool_drafted = counter("outrider_draft_tokens", "Proposed tokens verified, by pool.", "pool")
-        self._pool_accepted = counter("outrider_accepted_tokens", "Proposed tokens accepted, by pool.", "pool")
+        self._acceptance = AcceptanceCounters(registry, model)
         self._fallback = counter(
             "outrider_fallback_steps", "Rows that wanted a draft and had no usable one: plain decode steps."
         ).labels(**labels)
@@ -76,6 +67,10 @@ class EngineMetrics:
         self._predicted = gauge("outrider_predicted_goodput_tokens_per_second", "The same as the policy expects it.")
         self._plain = gauge("outrider_plain_goodput_tokens_per_second", "The same as expected without proposals.")
         self._decisions = counter("outrider_speculation_decisions", "Rounds by the reason for their depth.", "reason")
+        self._changes = counter(
+            "outrider_speculation_depth_changes", "Rounds whose depth differs from that of the round before."
+        ).labels(**labels)
+        self._level: int | None = None
         self._step_s = histogram("outrider_engine_step_seconds", "Forward pass and verification.", _STEP_BUCKETS_S)
         self._wait_s = histogram("outrider_draft_wait_seconds", "Waiting for drafts, by step.", _WAIT_BUCKETS_S)
 
@@ -93,19 +88,7 @@ class EngineMetrics:
         self._rows.inc(len(step.rows))
         self._tokens.inc(sum(len(commitment.token_ids) for commitment in commitments))
         self._fallback.inc(sum(bool(row.depth) and not step.proposed(i) for i, row in enumerate(step.rows)))
-        for commitment in commitments:
-            if commitment.verdict is not None:
-                verdict = commitment.verdict
-                self._observe_verdict(verdict.pool, verdict.proposed, verdict.accepted)
-
-    def _observe_verdict(self, pool: str, proposed: int, accepted: int) -> None:
-        self._drafts.inc()
-        self._draft_tokens.inc(proposed)
-        self._accepted.inc(accepted)
-        self._pool_drafted.labels(model_name=self._model, pool=pool).inc(proposed)
-        self._pool_accepted.labels(model_name=self._model, pool=pool).inc(accepted)
-        for position in range(accepted):
-            self._accepted_at.labels(model_name=self._model, position=str(position)).inc()
+        self._acceptance.observe(c.verdict for c in commitments if c.verdict is not None)
 
     def observe_state(self, scheduler: Scheduler, kv_usage: float, queued: int, control: DepthControl) -> None:
         """Where the engine stands after a step."""
@@ -126,3 +109,6 @@ class EngineMetrics:
         self._predicted.set(decision.predicted_goodput)
         self._plain.set(decision.plain_goodput)
         self._decisions.labels(model_name=self._model, reason=decision.reason.value).inc()
+        if decision.reason is not Reason.IDLE:
+            self._changes.inc(self._level not in (None, decision.level))
+            self._level = decision.level

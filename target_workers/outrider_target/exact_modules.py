@@ -7,7 +7,8 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from outrider_kernels.exact_linear import ExactLinear, RowPadding, find_row_padding
+from outrider_kernels.exact_linear import ExactLinear
+from outrider_kernels.row_padding import RowPadding, find_row_padding
 
 
 def make_linears_exact(model: PreTrainedModel) -> RowPadding | None:
@@ -15,16 +16,15 @@ def make_linears_exact(model: PreTrainedModel) -> RowPadding | None:
 
     Returns:
         The row padding that makes this machine's matrix products exact for the shapes of `model`, its dtype and the
-        current number of threads; None if there is none: then linears are left as they are.
+        current number of threads; None if there is none: then linears are kernels of our own, which need none.
     """
     linears = [module for module in model.modules() if isinstance(module, nn.Linear | Conv1D)]
     shapes = sorted({_shape(linear) for linear in linears})
     padding = find_row_padding(shapes, model.dtype, torch.get_num_threads())
-    if padding is not None:
-        for parent in list(model.modules()):
-            for name, module in list(parent.named_children()):
-                if isinstance(module, nn.Linear | Conv1D):
-                    setattr(parent, name, _exact(module, padding))
+    for parent in list(model.modules()):
+        for name, module in list(parent.named_children()):
+            if isinstance(module, nn.Linear | Conv1D):
+                setattr(parent, name, _exact(module, padding))
     return padding
 
 
@@ -34,7 +34,7 @@ def _shape(linear: nn.Linear | Conv1D) -> tuple[int, int]:
     return (weight.shape[1], weight.shape[0]) if isinstance(linear, Conv1D) else (weight.shape[0], weight.shape[1])
 
 
-def _exact(linear: nn.Linear | Conv1D, padding: RowPadding) -> ExactLinear:
+def _exact(linear: nn.Linear | Conv1D, padding: RowPadding | None) -> ExactLinear:
     weight = linear.weight
     assert isinstance(weight, nn.Parameter)
     if isinstance(linear, Conv1D):  # GPT-2 keeps its weights transposed

@@ -38,8 +38,13 @@ class CacheShape:
     num_kv_heads: int
     head_dim: int
     block_size: int
-    bytes_per_block: int
-    """Keys and values of all layers for block_size positions, in bytes as stored."""
+    dtype: torch.dtype
+    """Of keys and values: the model's own."""
+
+    @property
+    def bytes_per_block(self) -> int:
+        """Keys and values of all layers for block_size positions, in bytes as stored."""
+        return 2 * self.num_layers * self.num_kv_heads * self.head_dim * self.block_size * self.dtype.itemsize
 
 
 class Forward(Protocol):

@@ -12,14 +12,14 @@ import torch
 
 from outrider_kernels.gated_unit_numba import silu_and_multiply
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
-from outrider_kernels.paged_attention_numba import AttentionTables, KeyValueCache, attend_into
+from outrider_kernels.paged_attention_numba import KeyValueCache, attend_into
 from outrider_kernels.rms_norm_numba import add_rms_norm, rms_norm, rms_norm_heads
 from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_and_write
 from outrider_target.attention_survey import SurveyedLayer
 from outrider_target.forward import CacheShape, RaggedBatch
 from outrider_target.lean_buffers import LeanBuffers, LeanSizes, LeanStep
 from outrider_target.lean_weights import LeanLayer, LeanPaddings, LeanWeights
-from outrider_target.paged_cache import PagedCache, StepTables, cache_shape, step_tables
+from outrider_target.paged_cache import PagedCache, SeenKeys, StepTables, cache_shape, step_tables
 from outrider_target.parallel.ranks import ONE_RANK, Ranks, joined_columns, ordered_sum
 
 
@@ -47,7 +47,8 @@ class LeanForward:
         self._surveyed = surveyed
         self._rotary = rotary
         self._ranks = ranks
-        self._shape = cache_shape(surveyed)
+        self._windows = {layer.sliding_window or 0 for layer in surveyed}
+        self._shape = cache_shape(surveyed, weights.embedding.dtype)
         self._cache: PagedCache | None = None
         self._buffers = LeanBuffers(_sizes(weights, surveyed[0]), paddings, weights.embedding.dtype)
 
@@ -81,9 +82,10 @@ class LeanForward:
             step = self._buffers.step(len(batch.token_ids))
             self._embed(batch, step)
             tables = step_tables(batch)
+            seen = {window: tables.seen_through(window) for window in self._windows}
             last = len(self._weights.layers) - 1
             for index, layer in enumerate(self._weights.layers):
-                self._attend(index, layer, step, tables)
+                self._attend(index, layer, step, tables, seen[self._surveyed[index].sliding_window or 0])
                 if index == last:
                     # What follows the last attention is of use to the wanted tokens only.
                     if not len(batch.logit_indices):
@@ -102,7 +104,7 @@ class LeanForward:
         norm = self._weights.layers[0].input_norm
         rms_norm(step.hidden, norm.weight, norm.epsilon, step.normed)
 
-    def _attend(self, index: int, layer: LeanLayer, step: LeanStep, tables: StepTables) -> None:
+    def _attend(self, index: int, layer: LeanLayer, step: LeanStep, tables: StepTables, seen: SeenKeys) -> None:
         """From the normed residual stream to attended heads; writes the step's keys and values."""
         cache, surveyed, buffers = self._cache, self._surveyed[index], self._buffers
         assert cache is not None, "allocate_cache comes first"
@@ -118,9 +120,9 @@ class LeanForward:
         keys, values = cache.keys[index], cache.values[index]
         outputs = RotaryOutputs(queries, keys, values)
         rotate_and_write(projected, self._rotary, tables.positions, tables.slots, outputs)
-        seen = AttentionTables(tables.block_tables, tables.token_rows, tables.positions, surveyed.sliding_window or 0)
         attended = buffers.attended_heads[:num_tokens]
-        attend_into(queries, KeyValueCache(keys, values), seen, surveyed.scaling, attended.numpy())
+        cached = KeyValueCache(keys, values)
+        attend_into(queries, cached, seen.tables, seen.count, surveyed.scaling, attended.numpy())
         if buffers.attended.dtype != torch.float32:
             buffers.attended[:num_tokens].copy_(attended.view(num_tokens, -1))
 

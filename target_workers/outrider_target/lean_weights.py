@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import torch
 from transformers import PreTrainedModel
 
-from outrider_kernels.exact_linear import RowPadding, find_row_padding
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
 from outrider_kernels.packed_linear import Product, packed_product
+from outrider_kernels.row_padding import RowPadding, find_row_padding
 
 
 @dataclass(frozen=True, slots=True)

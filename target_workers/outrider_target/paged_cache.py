@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.paged_attention_numba import paged_attention, write_cache
+from outrider_kernels.number_formats_numba import Numbers
+from outrider_kernels.paged_attention_numba import AttentionTables, paged_attention, write_cache
 from outrider_target.attention_hook import AttentionCall
 from outrider_target.attention_survey import SurveyedLayer
 from outrider_target.forward import CacheShape, RaggedBatch
 
 BLOCK_SIZE = 16
-_BYTES_PER_NUMBER = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,20 @@ class StepTables:
     slots: npt.NDArray[np.int64]
     """[T] block * BLOCK_SIZE + offset of each token's own keys and values."""
 
+    def seen_through(self, window: int) -> SeenKeys:
+        """What layers with a sliding window see; 0: without one."""
+        tables = AttentionTables(self.block_tables, self.token_rows, self.positions, window)
+        return SeenKeys(tables, tables.num_seen)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenKeys:
+    """Which keys the tokens of a step see in some layers."""
+
+    tables: AttentionTables
+    count: int
+    """Over all tokens."""
+
 
 def step_tables(batch: RaggedBatch) -> StepTables:
     """The tables of a batch."""
@@ -41,7 +55,7 @@ def step_tables(batch: RaggedBatch) -> StepTables:
 
 
 class PagedCache:
-    """Keys and values in float32; bfloat16 models round them before they are stored.
+    """Keys and values in the model's dtype, which has rounded them anyway: bfloat16 is kept as uint16 bits.
 
     `tables` is set for each step before the model runs. Tokens of the model's input beyond the tables are padding:
     they are neither written nor attended.
@@ -52,8 +66,8 @@ class PagedCache:
         heads, width = shape.num_kv_heads, shape.head_dim
         key_shape = (num_blocks, heads, width, BLOCK_SIZE)
         value_shape = (num_blocks, heads, BLOCK_SIZE, width)
-        self.keys = [np.zeros(key_shape, np.float32) for _ in range(shape.num_layers)]
-        self.values = [np.zeros(value_shape, np.float32) for _ in range(shape.num_layers)]
+        self.keys = [_zeros(key_shape, shape.dtype) for _ in range(shape.num_layers)]
+        self.values = [_zeros(value_shape, shape.dtype) for _ in range(shape.num_layers)]
         self.tables: StepTables | None = None
 
 
@@ -94,11 +108,15 @@ class CacheStore:
         self.cache: PagedCache | None = None
 
 
-def cache_shape(layers: tuple[SurveyedLayer, ...]) -> CacheShape:
-    """What the cache of a model with these layers needs."""
+def cache_shape(layers: tuple[SurveyedLayer, ...], dtype: torch.dtype) -> CacheShape:
+    """What the cache of a model of some dtype with these layers needs."""
     first = layers[0]
-    numbers = 2 * len(layers) * first.num_kv_heads * first.head_dim * BLOCK_SIZE
-    return CacheShape(len(layers), first.num_kv_heads, first.head_dim, BLOCK_SIZE, numbers * _BYTES_PER_NUMBER)
+    return CacheShape(len(layers), first.num_kv_heads, first.head_dim, BLOCK_SIZE, dtype)
+
+
+def _zeros(shape: tuple[int, ...], dtype: torch.dtype) -> Numbers:
+    """Memory that costs nothing until it is written to, unlike torch's."""
+    return np.zeros(shape, np.uint16) if dtype == torch.bfloat16 else np.zeros(shape, np.float32)
 
 
 def _rows(heads: torch.Tensor, num_tokens: int) -> npt.NDArray[np.float32]:

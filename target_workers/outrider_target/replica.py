@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
 from prometheus_client import CollectorRegistry, generate_latest
 
 from outrider_kernels.warming import warm_up
@@ -22,14 +23,11 @@ from outrider_runtime.models.demo import default_cache_dir
 from outrider_runtime.models.source import resolve_source
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
-from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
 from outrider_target.control.cost_profile import CostProfile, ProfileKey, load_profile
-from outrider_target.control.depth_plan import DepthPlan
 from outrider_target.control.refined_cost import RefinedCost
 from outrider_target.cost_profiler import StepBounds, cost_profile, hardware_name, library_versions
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
-from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine, ModelFacts
@@ -45,9 +43,9 @@ from outrider_target.parallel.stepping import LeadingForward
 from outrider_target.probe import ProbeResult, probe_exactness
 from outrider_target.rule_kernels import warm_up_rule
 from outrider_target.servicer import TargetServicer, deliver_on
-from outrider_target.settings import ModelSettings, TargetSettings
 from outrider_target.structure.compiler import Compiler
 from outrider_target.structure.vocabulary import spelling_of
+from outrider_target.target_spec import TargetSpec
 from outrider_target.weight_version import weight_version
 from outrider_wire.generate_service import generate_service
 from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot, TargetMember
@@ -56,21 +54,6 @@ from outrider_wire.validation import RequestLimits
 
 _SWITCH_INTERVAL_S = 0.0005
 """The engine's thread and the network's share one interpreter: neither may hold it long while the other waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetSpec:
-    """All that a target replica is made from."""
-
-    model: ModelSettings
-    target: TargetSettings
-    drafting: DraftingSettings
-    depth: DepthPlan
-    """How deep to speculate."""
-    pools: tuple[str, ...]
-    """Names of the draft pools that requests may ask for."""
-    rule: AcceptanceRule = COUPLED_RULE
-    """By which rule proposals are accepted."""
 
 
 class TargetReplica:
@@ -123,7 +106,7 @@ class TargetReplica:
         """Runs on the engine's thread: thread counts of torch and numba belong to the thread that sets them."""
         spec = self._spec
         use_threads(spec.target.num_threads)
-        warm_up()  # compiled here, not while the first request waits
+        warm_up(getattr(torch, spec.model.dtype))  # compiled here, not while the first request waits
         warm_up_rule(spec.rule)
         ranks = None if self._meet is None else self._meet()
         self._loaded = _load(spec, self._incarnation, self._registry, ranks or ONE_RANK)
@@ -147,11 +130,16 @@ class TargetReplica:
             vocab_size=loaded.forward.vocab_size,
             max_model_len=self._spec.target.max_model_len,
             pools=self._spec.pools,
+            latency_classes=self._spec.depth.latency_classes,
         )
+
+    def drain(self) -> None:
+        """Announce from now on that nothing new is wanted; what comes all the same is still served."""
+        self._state = MemberState.DRAINING
 
     async def stop(self, grace_s: float) -> None:
         """Take nothing new, finish what runs within `grace_s` seconds, then free everything."""
-        self._state = MemberState.DRAINING
+        self.drain()
         if self._server is not None:
             await self._server.stop(grace_s)
         if self._thread is not None:
@@ -206,6 +194,7 @@ class TargetReplica:
         engine, loaded = self._engine, self._loaded
         if engine is None or loaded is None:
             return None
+        decision = engine.control.last
         return TargetMember(
             model=self._spec.model.name,
             running=engine.num_running,
@@ -213,12 +202,19 @@ class TargetReplica:
             kv_usage=engine.kv_usage,
             exact=loaded.probe.exact,
             exact_reason=loaded.probe.reason,
-            depth=engine.control.last.level,
-            depth_reason=engine.control.last.reason.value if self._spec.pools else "no draft pool is configured",
+            depth=decision.level,
+            depth_reason=decision.reason.value if self._spec.pools else "no draft pool is configured",
             tokenizer_fingerprint=loaded.tokenizer.fingerprint,
             vocab_size=loaded.forward.vocab_size,
             max_model_len=self._spec.target.max_model_len,
             draft_links=loaded.speculator.links(),
+            pool_wishes=loaded.speculator.pool_wishes(),
+            committed_tokens=engine.control.pace.committed_tokens,
+            decoding_s=engine.control.pace.decoding_s,
+            threshold=decision.threshold,
+            goodput_tokens_per_s=engine.control.goodput.tokens_per_s,
+            predicted_goodput_tokens_per_s=decision.predicted_goodput,
+            plain_goodput_tokens_per_s=decision.plain_goodput,
         )
 
 
@@ -266,14 +262,14 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry, ranks
 def _speculator(spec: TargetSpec, identity: VerifierIdentity, registry: CollectorRegistry) -> Speculator:
     if not spec.pools or spec.depth.max_depth == 0:
         return WithoutDrafts()
-    return RemoteSpeculator(spec.drafting, identity, registry)
+    return RemoteSpeculator(spec.drafting, identity, registry, pools=spec.pools)
 
 
 def _depth_control(spec: TargetSpec, loaded: _Loaded) -> DepthControl:
     """The policy, after steps were measured if it needs to know what they cost."""
     plan = spec.depth
     cost = RefinedCost(_profile(spec, loaded).model()) if plan.needs_costs else None
-    return DepthControl(plan.policy(spec.target.max_num_seqs, SystemClock(), cost), plan.objective_s)
+    return DepthControl(plan.policy(spec.target.max_num_seqs, SystemClock(), cost), plan.objectives)
 
 
 def _profile(spec: TargetSpec, loaded: _Loaded) -> CostProfile:

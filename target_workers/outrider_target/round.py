@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
+from outrider_runtime.errors import OutriderError
 from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.batch import Step, ragged_batch, split_logits
 from outrider_target.commitment import Commitment, cut
@@ -30,7 +31,7 @@ class FailedSequence:
     """A sequence that cannot go on, and why."""
 
     sequence: Sequence
-    reason: str
+    error: OutriderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Round:
         self._drafting.hand_on(commitments, decision)  # at once: drafting goes on while the slow work is done
         self._control.learn(step, commitments)
         self._metrics.observe_step(step, commitments, self._timer.last_s)
-        failed = tuple(FailedSequence(rows[failure.row].sequence, failure.reason) for failure in verified.failures)
+        failed = tuple(FailedSequence(rows[failure.row].sequence, failure.error) for failure in verified.failures)
         return RoundResult(commitments, failed)
 
     def _propose(self, rows: list[Row]) -> dict[int, Proposal]:

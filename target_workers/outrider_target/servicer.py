@@ -37,14 +37,15 @@ class AsyncSink:
         self._arrived.set()
 
     async def next(self) -> GenerationDelta:
-        """All that has arrived since the last call, as one delta.
+        """All that has arrived since the last call, as one delta. What came before an error is seen before it.
 
         Raises:
             OutriderError: the answer failed.
         """
         await self._arrived.wait()
-        self._arrived.clear()
-        if self._error is not None:
+        if self._error is None:
+            self._arrived.clear()
+        elif not self._pieces:
             raise self._error
         pieces, self._pieces = self._pieces, []
         return merge(pieces)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from outrider_runtime.settings import ByteSize, Settings
+from outrider_runtime.scaling_settings import check_one_number
+from outrider_runtime.settings import MOST_BYTES, ByteSize, Settings
+from outrider_target.scaling_settings import TargetScaling
 
 
 class ModelSettings(Settings):
     """The model that targets serve."""
 
-    source: str = "demo"
+    source: str = Field(default="demo", min_length=1)
     """`demo` for the embedded model, a folder, or a hub id."""
     revision: str | None = None
     """Hub revision for all files of the model; None takes the hub's default. Only with a hub id."""
@@ -38,19 +40,28 @@ class TargetSettings(Settings):
     """Longest wait for another rank within a step; then the replica is replaced as a whole."""
     replicas: int = Field(default=1, ge=1, le=64)
     """Independent target replicas."""
+    autoscaling: TargetScaling | None = None
+    """Instead of `replicas`: as many as the load calls for, within bounds."""
     max_num_seqs: int = Field(default=32, ge=1, le=1024)
     """Requests that take part in one step at most."""
     max_num_batched_tokens: int = Field(default=512, ge=16, le=65536)
     """Tokens in one step at most, over prefill chunks, decode tokens and proposals."""
     max_model_len: int = Field(default=2048, ge=16, le=1 << 20)
     """Prompt and output tokens of one request at most."""
-    max_waiting: int = Field(default=256, ge=0)
-    """Requests that may wait for room; more are refused."""
-    kv_cache_memory_bytes: ByteSize = Field(default=1 << 30, ge=1 << 16)
+    max_waiting: int = Field(default=512, ge=0)
+    """Choices of requests that may wait for room; more are refused. The default holds the largest request that the
+    gateway takes by default."""
+    kv_cache_memory_bytes: ByteSize = Field(default=1 << 30, ge=1 << 16, le=MOST_BYTES)
     """Memory for keys and values in each rank, in bytes or as text such as 1GiB."""
     enable_prefix_caching: bool = True
     """Reuse keys and values of prompts that start alike."""
     num_threads: int = Field(default=2, ge=1, le=256)
     """Threads of the forward pass in each rank. Part of the conditions for equal output."""
-    num_cpus: float = Field(default=0.0, ge=0)
+    num_cpus: float = Field(default=0.0, ge=0, le=4096)
     """CPUs that each rank reserves in Ray; 0 schedules it anywhere."""
+
+    @model_validator(mode="after")
+    def _check_replicas(self) -> Self:
+        """The number of replicas is fixed or not."""
+        check_one_number(self, self.autoscaling)
+        return self

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from transformers import PreTrainedModel
 
-from outrider_kernels.exact_linear import RowPadding
+from outrider_kernels.row_padding import RowPadding
 from outrider_target.attention_hook import set_layer
 from outrider_target.attention_survey import SurveyedLayer, survey_attention
 from outrider_target.exact_modules import make_linears_exact
@@ -78,7 +78,7 @@ class TransformersForward:
 
     def __init__(self, model: PreTrainedModel, layers: tuple[SurveyedLayer, ...], padding: RowPadding | None) -> None:
         self._model = model
-        self._shape = cache_shape(layers)
+        self._shape = cache_shape(layers, model.dtype)
         self._padding = padding
         self._store = CacheStore()
         self._keeps_logits = "logits_to_keep" in inspect.signature(model.forward).parameters
@@ -93,7 +93,7 @@ class TransformersForward:
 
     @property
     def row_padding(self) -> RowPadding | None:
-        """The padding that makes linears exact; None if none was found on this machine."""
+        """The padding that makes the library's linears exact; None where kernels of our own multiply."""
         return self._padding
 
     @property

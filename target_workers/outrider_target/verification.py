@@ -13,13 +13,14 @@ import numpy.typing as npt
 import torch
 
 from outrider_kernels.verify import find_bad_rows, find_exhausted_rows
+from outrider_runtime.errors import EngineFailed, OutriderError
 from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.batch import Step, StepLogits, verify_rows
+from outrider_target.dead_end import dead_end
 from outrider_target.emission import Emission
 from outrider_target.rule_kernels import verify_by_rule
 
 _NOT_NUMBERS = "the model gave logits that are not numbers for this request"
-_NOTHING_LEFT = "the model's logits and what this request allows leave no token to choose"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Failure:
     """A row that cannot go on, and why."""
 
     row: int
-    reason: str
+    error: OutriderError
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def verify_step(step: Step, logits: StepLogits, rule: AcceptanceRule) -> Verifie
         return verified
     emissions = tuple(emission for emission in verified.emissions if emission.row not in broken)
     failures = [failure for failure in verified.failures if failure.row not in broken]
-    return Verified(emissions, (*failures, *(Failure(row, _NOT_NUMBERS) for row in broken)))
+    return Verified(emissions, (*failures, *(Failure(row, EngineFailed(_NOT_NUMBERS)) for row in broken)))
 
 
 def note_prompts(step: Step, logits: StepLogits) -> None:
@@ -78,7 +79,7 @@ def _verify_sampling(step: Step, logits: torch.Tensor, rule: AcceptanceRule) -> 
         return _verify(step, logits, indices, rule)
     good = [row for row in range(len(indices)) if row not in bad]
     verified = _verify(step, logits[_logit_rows(rows.logit_starts, good)], [indices[row] for row in good], rule)
-    failures = [Failure(indices[row], _NOT_NUMBERS) for row in sorted(bad)]
+    failures = [Failure(indices[row], EngineFailed(_NOT_NUMBERS)) for row in sorted(bad)]
     return Verified(verified.emissions, (*verified.failures, *failures))
 
 
@@ -108,10 +109,6 @@ def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int], rule: Ac
         if ids:
             emissions.append(Emission(index, accepted, ids, logits[span] if wants_logprobs else None))
         else:
-            failures.append(Failure(index, _why_nothing_is_left(step, index)))
+            sequence = step.rows[index].sequence
+            failures.append(Failure(index, dead_end(sequence.sampling, sequence.constraint)))
     return Verified(tuple(emissions), tuple(failures))
-
-
-def _why_nothing_is_left(step: Step, index: int) -> str:
-    constraint = step.rows[index].sequence.constraint
-    return _NOTHING_LEFT if constraint is None or constraint.failure is None else constraint.failure

@@ -63,7 +63,7 @@ class BlockPoolMachine(RuleBasedStateMachine):
 
 
 TestBlockPool = BlockPoolMachine.TestCase
-TestBlockPool.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestBlockPool.settings = settings(max_examples=60, stateful_step_count=40)
 
 
 def test_the_least_recently_used_published_block_is_taken_first_and_forgotten() -> None:

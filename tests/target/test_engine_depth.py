@@ -13,11 +13,14 @@ from outrider_doubles.toy_forward import ToyForward
 from outrider_runtime.clock import ManualClock
 from outrider_target.control.cost_model import StepCostModel, StepLoad
 from outrider_target.control.dynamic_policy import DynamicPolicy
+from outrider_target.control.latency_objectives import LatencyObjectives
 from outrider_target.control.refined_cost import RefinedCost
 from outrider_target.control.settings import DepthSettings
 from outrider_target.control.views import Decision, Reason, StepView
 from outrider_wire.generation import GenerationRequest
-from outrider_wire.sampling import SamplingParams
+from outrider_wire.sampling import SamplingParams, SpeculationOptions
+
+CLASSES = LatencyObjectives(0.2, {"interactive": 0.04, "batch": None})
 
 
 class ErraticPolicy:
@@ -28,8 +31,11 @@ class ErraticPolicy:
 
     def __init__(self, random: Random) -> None:
         self._random = random
+        self.objectives_s: dict[int, float | None] = {}
+        """As rows brought them, by key."""
 
     def decide(self, view: StepView) -> Decision:
+        self.objectives_s |= {row.key: row.objective_s for row in view.rows}
         depths = {row.key: self._random.randint(0, min(row.limit, self.max_depth)) for row in view.rows}
         return Decision(depths, self._random.randint(0, self.max_depth), Reason.BEST)
 
@@ -37,12 +43,13 @@ class ErraticPolicy:
         pass
 
 
-def asked(prompt: list[int], sampling: SamplingParams) -> GenerationRequest:
-    return GenerationRequest("request", "toy", prompt_token_ids=tuple(prompt), sampling=sampling)
+def asked(prompt: list[int], sampling: SamplingParams, latency_class: str | None = None) -> GenerationRequest:
+    options = SpeculationOptions(latency_class=latency_class)
+    return GenerationRequest("request", "toy", prompt_token_ids=tuple(prompt), sampling=sampling, speculation=options)
 
 
 @given(seed=st.integers(0, 2**32), temperature=st.sampled_from([0.0, 1.0]))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_the_tokens_do_not_depend_on_depths_that_change_every_round(seed: int, temperature: float) -> None:
     random, forward = Random(seed), ToyForward(VOCAB_SIZE)
     sampling = SamplingParams(temperature=temperature, max_tokens=40, ignore_eos=True)
@@ -59,6 +66,19 @@ def test_the_tokens_do_not_depend_on_depths_that_change_every_round(seed: int, t
     answers = [bench.submit(asked(prompt, sampling), index) for index, prompt in enumerate(prompts)]
     bench.run()
     assert [answer.token_ids for answer in answers] == truth
+
+
+def test_every_row_has_the_objective_of_its_class_and_the_tokens_do_not_depend_on_it() -> None:
+    forward, policy = ToyForward(VOCAB_SIZE), ErraticPolicy(Random(3))
+    sampling = SamplingParams(temperature=1.0, max_tokens=30, ignore_eos=True)
+    speculator = ScriptedSpeculator(lambda ids, depth: [0] * depth, Random(3))
+    bench = EngineBench(toy_settings(), speculator, policy, forward, objectives=CLASSES)
+    names = ("interactive", "batch", None, "interactive")
+    answers = [bench.submit(asked([5, 6, 7], sampling, name), 1) for name in names]
+    bench.run()
+    assert list(policy.objectives_s.values()) == [0.04, None, 0.2, 0.04]
+    truth = expected_ids(forward, [5, 6, 7], sampling, 1, 30)
+    assert [answer.token_ids for answer in answers] == [truth] * 4
 
 
 def test_at_depth_0_drafters_hear_every_commit_but_are_asked_for_nothing_but_probes() -> None:
@@ -78,3 +98,20 @@ def test_at_depth_0_drafters_hear_every_commit_but_are_asked_for_nothing_but_pro
     assert len(answer.token_ids) == 60
     assert len(wants) >= 60 and sum(wants) == 0
     assert len(speculator.finished_ids[1]) == 63
+
+
+def test_changes_of_the_depth_are_counted_but_neither_the_first_depth_nor_a_pause() -> None:
+    levels = [4, 4, 0, 0, 3, 3, 3, 3]
+
+    class Listed(ErraticPolicy):
+        def decide(self, view: StepView) -> Decision:
+            if not view.rows:
+                return Decision()
+            return Decision(dict.fromkeys((row.key for row in view.rows), 0), levels.pop(0), Reason.BEST)
+
+    bench = EngineBench(toy_settings(), ScriptedSpeculator(lambda ids, depth: [], Random(0)), Listed(Random(0)))
+    for seed in (1, 2):
+        bench.submit(asked([5, 6, 7], SamplingParams(max_tokens=4, ignore_eos=True)), seed)
+        bench.run()
+    assert len(levels) == 2
+    assert bench.metric("outrider_speculation_depth_changes_total") == 2

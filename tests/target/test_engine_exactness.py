@@ -56,7 +56,7 @@ requests = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     batch=st.lists(st.tuples(requests, st.integers(0, 2**64 - 1)), min_size=1, max_size=12),
     depth=st.integers(0, 8),

@@ -11,7 +11,7 @@ from outrider_doubles.engine_bench import EOS, VOCAB_SIZE, EngineBench, expected
 from outrider_doubles.scripted_speculator import ScriptedSpeculator
 from outrider_doubles.toy_forward import ToyForward
 
-from outrider_runtime.errors import EngineFailed, InvalidRequest
+from outrider_runtime.errors import InvalidRequest
 from outrider_wire.generation import GenerationRequest
 from outrider_wire.sampling import SamplingParams
 
@@ -157,6 +157,6 @@ def test_a_request_that_forbids_all_a_model_allows_fails_alone() -> None:
     bad = bench.submit(GenerationRequest(prompt_token_ids=PROMPT, sampling=sampling), 0)
     good = bench.submit(GenerationRequest(prompt_token_ids=PROMPT, sampling=PLAIN), 0)
     bench.run()
-    assert isinstance(bad.error, EngineFailed) and "no token to choose" in str(bad.error)
+    assert isinstance(bad.error, InvalidRequest) and bad.error.field == "bad_word_ids"
     assert bad.token_ids == GREEDY[:3] and good.token_ids == GREEDY
     assert bench.engine.kv_usage == 0

@@ -141,3 +141,27 @@ async def test_without_an_end_of_sequence_id_no_form_is_kept_and_without_a_form_
     with pytest.raises(InvalidRequest, match="end-of-sequence"):
         await compiler.constraint(SamplingParams(regex="a"))
     assert await compiler.constraint(SamplingParams()) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"regex": "a{1000000}"},
+        {"regex": "(((a{100}){100}){100})"},
+        {"json_schema": '{"$ref":"#"}'},
+        {"json_schema": '{"anyOf":[{"$ref":"#"}]}'},
+    ],
+    ids=str,
+)
+def test_a_form_that_is_too_much_from_the_beginning_is_the_requests_fault(
+    compiler: Compiler, fields: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidRequest, match="within the limits") as refused:
+        compiler.compile(SamplingParams(**fields))  # type: ignore[arg-type]
+    assert refused.value.field in fields
+
+
+def test_a_broken_regex_is_refused_in_one_line_of_plain_words(compiler: Compiler) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        compiler.compile(SamplingParams(regex="("))
+    assert refused.value.allowed == "one that can be kept to: unclosed group"

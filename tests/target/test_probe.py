@@ -11,6 +11,7 @@ import torch
 from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
 from outrider_doubles.toy_forward import ToyForward
 
+from outrider_kernels.row_padding import RowPadding
 from outrider_runtime.models.demo import ensure_demo_model
 from outrider_runtime.models.loading import ModelDtype, load_causal_lm
 from outrider_runtime.models.progress import SilentProgress
@@ -81,6 +82,16 @@ def test_the_embedded_model_is_exact(dtype: ModelDtype, threads: int) -> None:
 def test_the_embedded_model_is_not_exact_without_padded_rows(
     dtype: ModelDtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact_modules, "find_row_padding", lambda *_: None)
+    monkeypatch.setattr(exact_modules, "find_row_padding", lambda *_: RowPadding())
     forward = prepare_forward(load_causal_lm(ensure_demo_model(None, SilentProgress()), dtype), 2048)
     assert not probe_exactness(forward).exact
+
+
+@pytest.mark.demo_model
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_where_no_padding_helps_the_embedded_model_is_exact_with_products_of_our_own(
+    dtype: ModelDtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact_modules, "find_row_padding", lambda *_: None)
+    forward = prepare_forward(load_causal_lm(ensure_demo_model(None, SilentProgress()), dtype), 2048)
+    assert probe_exactness(forward).exact

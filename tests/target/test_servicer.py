@@ -11,6 +11,7 @@ from outrider_doubles.toy_forward import ToyForward
 from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, UnknownModel
 from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine_thread import EngineThread
+from outrider_target.servicer import AsyncSink
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 from outrider_wire.sampling import SamplingParams
 
@@ -43,6 +44,17 @@ async def test_a_request_without_a_seed_reports_one_that_replays_it() -> None:
 
 def joined(deltas: list[GenerationDelta]) -> list[int]:
     return [token for delta in deltas for token in delta.token_ids]
+
+
+async def test_what_came_before_an_error_is_seen_before_it_however_late_the_reader() -> None:
+    sink = AsyncSink()
+    sink.put(GenerationDelta(token_ids=(1, 2), text="ab"))
+    sink.put(GenerationDelta(token_ids=(3,), text="c"))
+    sink.fail(InvalidRequest("structured_outputs", "x", "a form that can be gone on with"))
+    assert joined([await sink.next()]) == [1, 2, 3]
+    for _ in range(2):
+        with pytest.raises(InvalidRequest, match="structured_outputs"):
+            await sink.next()
 
 
 async def test_bad_words_must_come_as_ids() -> None:

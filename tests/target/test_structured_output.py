@@ -23,7 +23,7 @@ from outrider_doubles.scripted_speculator import ScriptedSpeculator
 from outrider_doubles.toy_forward import ToyForward
 
 from outrider_kernels.reference import sample_reference
-from outrider_runtime.errors import EngineFailed, InvalidRequest
+from outrider_runtime.errors import InvalidRequest
 from outrider_wire.generation import GenerationRequest
 from outrider_wire.sampling import SamplingParams
 
@@ -120,7 +120,8 @@ def test_a_form_and_other_rules_that_leave_nothing_fail_alone_and_drafts_change_
             GenerationRequest(prompt_token_ids=PROMPT, sampling=replace(sampling, stop_token_ids=(d,))), 0
         )
         bench.run()
-        assert isinstance(stuck.error, EngineFailed) and stuck.token_ids == [c, d]
+        assert isinstance(stuck.error, InvalidRequest) and stuck.token_ids == [c, d]
+        assert stuck.error.field == "bad_word_ids"
         assert saved.error is None and saved.token_ids == [c, d]
 
 
@@ -137,3 +138,17 @@ def test_an_answer_resumed_from_committed_ids_goes_on_within_its_form() -> None:
         assert answer.token_ids == expected[given:]
     with pytest.raises(InvalidRequest, match="committed_token_ids"):
         bench.submit(replace(request, committed_token_ids=(0,)), 5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [({"allowed_token_ids": (2,)}, "allowed_token_ids"), ({"allowed_token_ids": (2, 3)}, "allowed_token_ids")],
+)
+def test_a_form_and_allowed_ids_that_leave_nothing_are_the_requests_fault(
+    fields: dict[str, tuple[int, ...]], field: str
+) -> None:
+    bench = EngineBench(toy_settings())
+    sampling = SamplingParams(regex="CD[EF]", max_tokens=8, **fields)  # type: ignore[arg-type]
+    answer = bench.submit(GenerationRequest(prompt_token_ids=PROMPT, sampling=sampling), 0)
+    bench.run()
+    assert isinstance(answer.error, InvalidRequest) and answer.error.field == field

@@ -1,8 +1,12 @@
 """What a proposal is worth before it is there: by session, and by position in it.
 
-Estimates lean on each other: a session on all of them, these on the position before. What was seen fades with every
-round that shows something new, so that an off-switch is never thrown by what was true long ago, nor taken back for want
-of news. Only a session forgets without news, slowly: beside better ones it gets another chance.
+Estimates lean on each other: a session on all of them, these on the position before. What was seen fades as something
+new is seen, so that an off-switch is never thrown by what was true long ago, nor taken back for want of news. Only a
+session forgets without news, slowly: beside better ones it gets another chance. What all sessions have seen counts by
+wishes, not by rounds: else, once drafts have become useless, many a new session would try them before all know.
+
+It knows no pools: how deep to ask is decided before it is known whose proposal comes. Which pool's proposal to take,
+and whether to wait for one, is told by `outrider_target.drafting.acceptance`, by pool and over all sessions.
 """
 
 from __future__ import annotations
@@ -10,24 +14,30 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, repeat
+from typing import NamedTuple
 
 from outrider_target.control.position_shares import PositionShares
 
 _SESSION_KEEP = 1 - 1 / 16
 _SILENT_KEEP = 1 - 1 / 128
 _EVERYONE_KEEP = 1 - 1 / 32
+"""For each wish."""
 _SESSION_LEAN = 4.0
 _EVERYONE_LEAN = 1.0
 _FIRST_SHARE = 0.5
+_LEAST_PRESENCE = 1e-9
+_STEP_DOWN = 1e-9
+"""Of the worth, from position to position: lets a threshold lie between any two."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What to expect of a proposal, by position.
+    """What to expect of asking for a proposal, by position.
 
-    `acceptance`: share accepted, given that all before it were. `presence`: share of asks whose usable proposal, there
-    in time, reaches the position.
+    `acceptance`: share of asks with an accepted id there, of those whose ids before it were all accepted; an id that is
+    not there, or not there in time, is not accepted. `presence`: share of asks whose usable proposal, there in time,
+    reaches the position: what has to be verified. The two are seen apart because long proposals are right more often.
     """
 
     acceptance: tuple[float, ...]
@@ -35,17 +45,36 @@ class Curve:
 
     @cached_property
     def survival(self) -> tuple[float, ...]:
-        """Probability that a proposed id and all before it are accepted; never rises."""
+        """Probability that asking brings an accepted id at the position; never rises."""
         return tuple(accumulate(self.acceptance, operator.mul))
 
-    def expected_accepted(self, length: int) -> float:
-        """Expected accepted ids of a proposal that has `length` ids."""
-        return sum(self.survival[:length])
+    @cached_property
+    def worth(self) -> tuple[float, ...]:
+        """Accepted ids for each verified one, by position; falls from one to the next.
+
+        A position that pays better than those before it can only be had with them: they count as one.
+        """
+        runs: list[_Run] = []
+        for gain, presence in zip(self.survival, self.presence, strict=True):
+            run = _Run(gain, max(presence, gain, _LEAST_PRESENCE), 1)
+            while runs and runs[-1].gain * run.verified <= run.gain * runs[-1].verified:
+                before = runs.pop()
+                run = _Run(before.gain + run.gain, before.verified + run.verified, before.positions + run.positions)
+            runs.append(run)
+        shares = (share for run in runs for share in repeat(run.gain / run.verified, run.positions))
+        return tuple(share * (1 - _STEP_DOWN * position) for position, share in enumerate(shares))
 
     def expected_gain(self, depth: int) -> float:
         """Expected accepted ids of asking for `depth` ids."""
-        pairs = zip(self.survival[:depth], self.presence[:depth], strict=True)
-        return sum(survival * presence for survival, presence in pairs)
+        return sum(self.survival[:depth])
+
+
+class _Run(NamedTuple):
+    """Neighbouring positions that are asked for together or not at all."""
+
+    gain: float
+    verified: float
+    positions: int
 
 
 UNREAD_CURVE = Curve((), ())
@@ -85,8 +114,8 @@ class AcceptanceModel:
     def end_round(self) -> None:
         """A round is over: what was seen before it is a little older."""
         for session in self._sessions.values():
-            session.age(_SESSION_KEEP, _SILENT_KEEP)
-        self._everyone.age(_EVERYONE_KEEP, 1.0)
+            session.age(_SESSION_KEEP if session.news else _SILENT_KEEP)
+        self._everyone.age(_EVERYONE_KEEP**self._everyone.news)
         self._curves.clear()
 
     def forget(self, session: int) -> None:
@@ -106,25 +135,26 @@ class AcceptanceModel:
 class _Shares:
     """Acceptance and presence at one level of the hierarchy."""
 
-    __slots__ = ("_acceptance", "_has_news", "_positions", "_presence")
+    __slots__ = ("_acceptance", "_positions", "_presence", "news")
 
     def __init__(self, positions: int, lean: float) -> None:
         self._positions = positions
         self._acceptance = PositionShares(positions, lean)
         self._presence = PositionShares(positions, lean)
-        self._has_news = False
+        self.news = 0
+        """Wishes seen in this round."""
 
     def note(self, outcome: DraftOutcome) -> None:
-        """Ids after the first rejected one say nothing about acceptance."""
-        self._has_news = True
+        """Ids after the first one that is rejected or missing say nothing about acceptance."""
+        self.news += 1
         for position in range(min(outcome.asked, self._positions)):
             self._presence.note(position, position < outcome.proposed)
-        for position in range(min(outcome.accepted + 1, outcome.proposed, self._positions)):
+        for position in range(min(outcome.accepted + 1, outcome.asked, self._positions)):
             self._acceptance.note(position, position < outcome.accepted)
 
-    def age(self, keep: float, silent_keep: float) -> None:
-        """A round is over, in which something was seen (`keep`) or nothing (`silent_keep`)."""
-        keep, self._has_news = keep if self._has_news else silent_keep, False
+    def age(self, keep: float) -> None:
+        """A round is over."""
+        self.news = 0
         if keep < 1.0:
             self._acceptance.fade(keep)
             self._presence.fade(keep)
@@ -149,8 +179,8 @@ class _Everyone(_Shares):
         super().note(outcome)
         self._curve = None
 
-    def age(self, keep: float, silent_keep: float) -> None:
-        super().age(keep, silent_keep)
+    def age(self, keep: float) -> None:
+        super().age(keep)
         self._curve = None
 
     @property

@@ -103,6 +103,8 @@ def _parse(data: Any) -> CostProfile:
         StepSample(StepLoad(float(rows), float(tokens), float(context)), float(seconds))
         for rows, tokens, context, seconds in data["samples"]
     )
+    if not samples:
+        raise ValueError("samples: there are none")
     if not all(sample.seconds > 0 and sample.load.tokens > 0 for sample in samples):
         raise ValueError("tokens and seconds must be more than 0")
     return CostProfile(ProfileKey(**data["key"]), samples)

@@ -8,6 +8,7 @@ from typing import Literal
 from outrider_runtime.clock import Clock
 from outrider_target.control.depth_policy import DepthPolicy, StaticPolicy
 from outrider_target.control.dynamic_policy import DynamicPolicy
+from outrider_target.control.latency_objectives import LatencyObjectives
 from outrider_target.control.refined_cost import RefinedCost
 from outrider_target.control.settings import DepthSettings
 from outrider_target.control.table_policy import DepthRange, TablePolicy
@@ -30,10 +31,15 @@ class DepthPlan:
         return self.mode == "dynamic" and not self.table and self.max_depth > 0
 
     @property
-    def objective_s(self) -> float | None:
+    def objectives(self) -> LatencyObjectives:
         """Time per token that requests should see at most."""
-        latency_ms = self.dynamic.token_latency_ms
-        return None if latency_ms is None else latency_ms / 1e3
+        classes = {name: _seconds(of_class.token_latency_ms) for name, of_class in self.dynamic.latency_classes.items()}
+        return LatencyObjectives(_seconds(self.dynamic.token_latency_ms), classes)
+
+    @property
+    def latency_classes(self) -> tuple[str, ...]:
+        """Names that requests may give, in order."""
+        return tuple(self.dynamic.latency_classes)
 
     def policy(self, max_rows: int, clock: Clock, cost: RefinedCost | None) -> DepthPolicy:
         """The policy.
@@ -49,3 +55,7 @@ class DepthPlan:
             return StaticPolicy(self.max_depth)
         assert cost is not None, "the dynamic policy needs costs"
         return DynamicPolicy(self.dynamic, cost, self.max_depth, clock)
+
+
+def _seconds(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1e3

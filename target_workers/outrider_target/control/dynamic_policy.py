@@ -1,6 +1,6 @@
 """Depths by measured cost and measured acceptance: the best goodput, changed seldom, and tried again when off.
 
-It holds a level and a threshold. Every row drafts the tokens whose survival exceeds the threshold, none deeper than the
+It holds a level and a threshold. Every row drafts the tokens whose worth exceeds the threshold, none deeper than the
 level. Another pair takes their place when it promises enough more and the last change is old enough.
 """
 

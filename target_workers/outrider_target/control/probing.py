@@ -9,8 +9,11 @@ from outrider_target.control.views import RowView
 
 PROBE_ROUNDS = 3
 """The first only asks; what it asked for is verified in the second."""
-_PROBE_DEPTH = 4
+PROBE_DEPTH = 4
+"""Ids that a probed row asks for at most."""
 _GREATEST_PATIENCE = 8
+_MOST_RENEWALS = 4
+"""How often a probe goes on with its row while that raises hopes; such proposals pay for themselves."""
 
 
 @dataclass(slots=True)
@@ -19,7 +22,8 @@ class _Probe:
     depth: int
     rounds_left: int
     hope: float
-    """What a proposal of the row was expected to give when the probe began."""
+    """What a proposal of the row was expected to give when these rounds began."""
+    renewals_left: int = _MOST_RENEWALS
 
 
 class Probing:
@@ -69,7 +73,7 @@ class Probing:
         if not able:
             return
         row = able[0]
-        depth = min(_PROBE_DEPTH, max_depth, row.limit)
+        depth = min(PROBE_DEPTH, max_depth, row.limit)
         price_s = PROBE_ROUNDS * (depth * token_s + fixed_s)
         if self._saved_s < price_s * self._patience:
             return
@@ -78,10 +82,15 @@ class Probing:
         self._probe = _Probe(row.key, depth, PROBE_ROUNDS, row.curve.expected_gain(depth))
 
     def _settle(self, row: RowView | None) -> None:
-        """A probe that raised hopes is followed soon, one that did not later and later."""
+        """A probe that raised hopes goes on for a while and is followed soon, one that did not later and later."""
         probe, self._probe = self._probe, None
         assert probe is not None
         if row is None:
             return
-        raised = row.curve.expected_gain(probe.depth) > probe.hope
-        self._patience = 1 if raised else min(2 * self._patience, _GREATEST_PATIENCE)
+        hope = row.curve.expected_gain(probe.depth)
+        if hope <= probe.hope:
+            self._patience = min(2 * self._patience, _GREATEST_PATIENCE)
+            return
+        self._patience = 1
+        if probe.renewals_left > 0 and row.limit > 0:
+            self._probe = _Probe(row.key, probe.depth, PROBE_ROUNDS, hope, probe.renewals_left - 1)

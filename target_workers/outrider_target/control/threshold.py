@@ -1,8 +1,9 @@
-"""The best depths of a step: proposed tokens are admitted by their probability to survive, while goodput rises.
+"""The best depths of a step: proposed tokens are admitted by what they are worth, while goodput rises.
 
-With survival s of each proposed token (the product of acceptances up to it), goodput G = sum(expected tokens) / T(n) is
-greatest where exactly those tokens are in whose s exceeds lambda = G * dT/dn (a fractional program, Dinkelbach 1967).
-A token that may not be there in time costs and gives its share only, so that presence does not enter the order.
+With the worth w of each proposed token (its probability to be accepted, over its probability to be there in time and to
+be verified), goodput G = sum(expected tokens) / T(n) is greatest where exactly those tokens are in whose w exceeds
+lambda = G * dT/dn (a fractional program, Dinkelbach 1967). Where every token is there, w is its survival: the product
+of acceptances up to it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Plan:
     depths: Mapping[int, int]
     """By row key, zeros included."""
     threshold: float
-    """Survival that separates the tokens within from those without."""
+    """Worth that separates the tokens within from those without."""
     goodput: float
     """Expected tokens per second."""
     score: float
@@ -68,9 +69,9 @@ class StepPlans:
         return self._plan(self._order[: self._best_count()])
 
     def under(self, level: int, threshold: float) -> Plan:
-        """All tokens whose survival exceeds `threshold`, none deeper than `level`, as far as there is room."""
+        """All tokens whose worth exceeds `threshold`, none deeper than `level`, as far as there is room."""
         order = self._order
-        chosen = order[(self._position[order] < level) & (self._survival[order] > threshold)]
+        chosen = order[(self._position[order] < level) & (self._worth[order] > threshold)]
         return self._plan(chosen[: self._view.room_tokens])
 
     def plain(self) -> Plan:
@@ -82,14 +83,15 @@ class StepPlans:
         rows, limits = self._view.rows, self._limits
         self._row = np.repeat(np.arange(len(rows)), limits)
         self._position = np.concatenate([np.arange(limit) for limit in limits])
-        survival = _concatenated([row.curve.survival[:limit] for row, limit in zip(rows, limits, strict=True)])
-        self._presence = _concatenated([row.curve.presence[:limit] for row, limit in zip(rows, limits, strict=True)])
-        self._survival = survival * self._weights[self._row]
-        self._order = np.lexsort((self._position, -self._survival))
+        curves = [(row.curve, limit) for row, limit in zip(rows, limits, strict=True)]
+        self._presence = _concatenated([curve.presence[:limit] for curve, limit in curves])
+        self._gain = _concatenated([curve.survival[:limit] for curve, limit in curves]) * self._weights[self._row]
+        self._worth = _concatenated([curve.worth[:limit] for curve, limit in curves]) * self._weights[self._row]
+        self._order = np.lexsort((self._position, -self._worth))
 
     def _best_count(self) -> int:
         chosen = self._order[: self._view.room_tokens]
-        gains = np.concatenate([[self._weights.sum()], (self._survival * self._presence)[chosen]])
+        gains = np.concatenate([[self._weights.sum()], self._gain[chosen]])
         return int(np.argmax(np.cumsum(gains) / self._seconds(chosen)))
 
     def _seconds(self, chosen: npt.NDArray[np.int64]) -> Floats:
@@ -103,24 +105,22 @@ class StepPlans:
         counts = np.bincount(self._row[chosen], minlength=len(rows))
         depths = {row.key: int(count) for row, count in zip(rows, counts, strict=True)}
         seconds = float(self._seconds(chosen)[-1])
-        gains = (self._survival * self._presence)[chosen]
+        gains = self._gain[chosen]
         goodput = len(rows) + float((gains / self._weights[self._row[chosen]]).sum())
         score = float(self._weights.sum() + gains.sum())
         return Plan(depths, self._between(len(chosen)), goodput / seconds, score / seconds)
 
     def _between(self, count: int) -> float:
         """Half-way between the last token within and the first without, so that noise crosses neither soon."""
-        survival = self._survival[self._order]
-        last = float(survival[count - 1]) if count else 1.0
-        following = float(survival[count]) if count < len(survival) else 0.0
+        worth = self._worth[self._order]
+        last = float(worth[count - 1]) if count else 1.0
+        following = float(worth[count]) if count < len(worth) else 0.0
         return (last + following) / 2
 
     def _missed_objectives(self, count: int) -> Floats:
         """Weights [R]: how many times longer than its objective a row's token would take, at least 1."""
         chosen = self._order[:count]
-        tokens = 1.0 + np.bincount(
-            self._row[chosen], (self._survival * self._presence)[chosen], minlength=len(self._view.rows)
-        )
+        tokens = 1.0 + np.bincount(self._row[chosen], self._gain[chosen], minlength=len(self._view.rows))
         token_s = float(self._seconds(chosen)[-1]) / tokens
         return np.clip(token_s / _objectives(self._view.rows), 1.0, _GREATEST_WEIGHT)
 

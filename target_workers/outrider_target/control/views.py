@@ -73,7 +73,7 @@ class Decision:
     """The depth that holds for the whole engine now: no row is deeper, but for a probe."""
     reason: Reason = Reason.IDLE
     threshold: float = 0.0
-    """Lambda: proposed tokens that survive with a lower probability are not worth their time."""
+    """Lambda: proposed tokens of which a smaller share is accepted are not worth verifying."""
     predicted_goodput: float = 0.0
     """Committed tokens per second that the step should give; 0 if the policy predicts nothing."""
     plain_goodput: float = 0.0

@@ -1,9 +1,14 @@
-"""Running acceptance by pool and position: which pool's proposal is best, and what a missing one would be worth."""
+"""Running acceptance by pool and position: which pool's proposal is best, and what a missing one would be worth.
+
+It knows no sessions, and of proposals only those that were verified. How deep to speculate, session by session, is told
+by `outrider_target.control.acceptance_model`, which also counts proposals that did not come in time. This one fades
+with observations of a position, that one with rounds of the engine.
+"""
 
 from __future__ import annotations
 
 import operator
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from outrider_wire.drafting import MAX_CHAIN_TOKENS
 
@@ -40,6 +45,11 @@ class Acceptance:
             self._expected[pool] = list(accumulate(survival, initial=0.0))
         return self._expected[pool][min(length, MAX_CHAIN_TOKENS)]
 
+    def shares(self, pool: str) -> tuple[float, ...]:
+        """Expected share of accepted ids at each position, given that all before it were, as far as any was seen."""
+        seen = takewhile(lambda position: position.was_seen, self._positions(pool))
+        return tuple(position.share for position in seen)
+
     def _positions(self, pool: str) -> list[_Position]:
         if pool not in self._pools:
             self._pools[pool] = [_Position() for _ in range(MAX_CHAIN_TOKENS)]
@@ -58,6 +68,10 @@ class _Position:
     def observe(self, accepted: bool, keep: float) -> None:
         self._seen = keep * self._seen + 1.0
         self._accepted = keep * self._accepted + accepted
+
+    @property
+    def was_seen(self) -> bool:
+        return self._seen > 0
 
     @property
     def share(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from enum import Enum
 
 from outrider_runtime.clock import Clock
 from outrider_target.drafting.conduct import Offence
@@ -13,6 +14,17 @@ from outrider_target.drafting.session import DraftSession
 from outrider_target.drafting.session_book import SessionBook
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_wire.drafting import Chain, DrafterRound, Refusal, ResyncRequest
+
+
+class Fate(Enum):
+    """What became of an answer when it came."""
+
+    KEPT = "kept"
+    """It could be used: held until committed ids overtake it, unless its confidences leave nothing of it."""
+    EMPTY = "empty"
+    """The worker has nothing to propose."""
+    DROPPED = "dropped"
+    """`DropReason` says why."""
 
 
 class Intake:
@@ -80,7 +92,8 @@ class Intake:
         session = self._held_session(worker, chain.session)
         reason = DropReason.UNKNOWN_SESSION if session is None else self._offer(worker, session, chain)
         if reason is not None:
-            self._metrics.dropped.labels(worker.pool, reason.value).inc()
+            self._metrics.dropped.note(worker.pool, reason.value)
+        self._metrics.answers.note(worker.pool, _fate(chain, reason).value)
         if session is None or reason is not DropReason.MALFORMED:
             return None
         return self._punish(worker, session)
@@ -114,3 +127,9 @@ class Intake:
         session.barred_until_s[worker.name] = math.inf
         self._book.placement.move(session)
         return worker.conduct.malformed()
+
+
+def _fate(chain: Chain, reason: DropReason | None) -> Fate:
+    if reason is not None:
+        return Fate.DROPPED
+    return Fate.KEPT if chain.token_ids else Fate.EMPTY

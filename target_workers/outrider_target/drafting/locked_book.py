@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 from outrider_runtime.clock import Clock
+from outrider_target.control.pool_arbiter import PoolArbiter
 from outrider_target.drafting.acceptance import Acceptance
 from outrider_target.drafting.conduct import Offence
 from outrider_target.drafting.intake import Intake
@@ -20,21 +22,32 @@ from outrider_target.drafting.session_book import SessionBook
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Ask, Collected, CommittedRow, SessionSpec, Verdict
 from outrider_target.drafting.wait_rule import plan_wait
+from outrider_target.drafting.wish_counts import WishCounts
 from outrider_wire.drafting import CloseOutcome, DrafterRound, VerifierRound
+from outrider_wire.registry import PoolWishes
 
 
 class LockedBook:
     """Thread-safe sessions: the engine opens, commits, collects and closes; links take frames and bring answers."""
 
-    def __init__(self, settings: DraftingSettings, vocab_size: int, clock: Clock, metrics: DraftingMetrics) -> None:
+    def __init__(
+        self,
+        settings: DraftingSettings,
+        vocab_size: int,
+        clock: Clock,
+        metrics: DraftingMetrics,
+        pools: Sequence[str] = (),
+    ) -> None:
         self._settings = settings
         self._clock = clock
         self._metrics = metrics
         self._changed = threading.Condition()
         self._acceptance = Acceptance(settings.acceptance_memory_rounds)
-        self._book = SessionBook(clock, metrics)
+        arbiter = PoolArbiter(settings.drafting_price, settings.explore_rounds)
+        self._book = SessionBook(clock, metrics, arbiter)
         self._intake = Intake(self._book, vocab_size, settings, clock, metrics)
         self._selection = Selection(self._book, self._acceptance, clock, metrics)
+        self._wishes = WishCounts(pools)
         self._step_time_s = 0.0
 
     def open(self, spec: SessionSpec) -> None:
@@ -58,16 +71,26 @@ class LockedBook:
         with self._changed:
             for verdict in verdicts:
                 self._acceptance.observe(verdict.pool, verdict.proposed, verdict.accepted)
+                self._wishes.note_verdict(verdict)
 
     def collect(self, asks: Sequence[Ask], step_time_s: float) -> Collected:
         """The best usable proposals, after a wait that pays and never exceeds the draft deadline."""
         started_s = self._clock.now_s()
         with self._changed:
             self._step_time_s = step_time_s
-            proposals = self._selection.take(self._wait(asks, started_s))
+            survey = self._wait(asks, started_s)
+            self._wishes.note_round(asks, survey, self._book)
+            proposals = self._selection.take(survey)
+            if asks:
+                self._book.arbitration.token_s = step_time_s * len(asks) / survey.current_tokens
         waited_s = self._clock.now_s() - started_s
         self._metrics.wait_s.observe(waited_s)
         return Collected(proposals, waited_s)
+
+    def pool_wishes(self) -> tuple[PoolWishes, ...]:
+        """What was wanted of each configured pool so far, and what came of it."""
+        with self._changed:
+            return tuple(self._with_outcome(wishes) for wishes in self._wishes.totals())
 
     def session_count(self) -> int:
         """Requests with open sessions."""
@@ -105,6 +128,16 @@ class LockedBook:
             if frame is not None:
                 worker.conduct.grant(len(frame.opens) + len(frame.commits))
         return frame
+
+    def _with_outcome(self, wishes: PoolWishes) -> PoolWishes:
+        pool, metrics = wishes.pool, self._metrics
+        return replace(
+            wishes,
+            answers=metrics.answers.of(pool),
+            dropped=metrics.dropped.of(pool),
+            choices=metrics.choices.of(pool),
+            acceptance=self._acceptance.shares(pool),
+        )
 
     def _wait(self, asks: Sequence[Ask], started_s: float) -> Survey:
         deadline_s = self._settings.draft_deadline_ms / 1e3

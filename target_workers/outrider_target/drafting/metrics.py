@@ -1,8 +1,18 @@
-"""Counters of the verifier's side of drafting. The registry is passed in; nothing is registered globally."""
+"""Counters of the verifier's side of drafting. The registry is passed in; nothing is registered globally.
+
+    answers that came too late      sum by (pool) (rate(outrider_draft_link_dropped_proposals_total{reason="late"}))
+                                    / sum by (pool) (rate(outrider_draft_link_answers_total))
+    what the arbiter does           sum by (pool, choice) (rate(outrider_draft_link_pool_choices_total))
+    with a pool, share of rounds    / on (pool) group_left sum by (pool) (rate(outrider_draft_link_pool_choices_total))
+
+The same for other reasons. Every answer is kept, empty or dropped; what was kept may still be dropped as overtaken or outbid.
+"""  # noqa: E501
 
 from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from outrider_target.drafting.tally import Tally
 
 _SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -24,7 +34,13 @@ class DraftingMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self.dropped = _counter(registry, "dropped_proposals", "Proposals that were not used", "reason")
+        self.answers = Tally(_counter(registry, "answers", "Answers to asks, by what became of them", "fate"))
+        self.dropped = Tally(_counter(registry, "dropped_proposals", "Proposals that were not used", "reason"))
+        self.choices = Tally(
+            _counter(
+                registry, "pool_choices", "Rounds by what was done with a pool, where others could draft", "choice"
+            )
+        )
         self.deadline_misses = _counter(registry, "deadline_misses", "Rounds that waited for a worker in vain")
         self.reconnects = _counter(registry, "reconnects", "Links opened again after they were lost")
         self.quarantines = _counter(registry, "quarantines", "Workers shut out for a while", "offence")

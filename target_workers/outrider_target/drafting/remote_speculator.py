@@ -17,7 +17,7 @@ from outrider_target.drafting.network_thread import NetworkThread
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Ask, Collected, CommittedRow, SessionSpec, Verdict
 from outrider_wire.drafting import CloseOutcome
-from outrider_wire.registry import DraftLinkStatus, Snapshot
+from outrider_wire.registry import DraftLinkStatus, PoolWishes, Snapshot
 
 __all__ = ["RemoteSpeculator", "VerifierIdentity"]
 
@@ -32,6 +32,7 @@ class RemoteSpeculator:
         clock: monotonic time.
         uniform: random numbers in [0, 1) for the jitter of reconnections.
         dial: opens a stream to a worker; None dials over gRPC.
+        pools: pools of the configuration, of which wishes are counted.
     """
 
     def __init__(
@@ -43,10 +44,11 @@ class RemoteSpeculator:
         clock: Clock | None = None,
         uniform: Callable[[], float] = random.random,
         dial: Dial | None = None,
+        pools: Sequence[str] = (),
     ) -> None:
         clock = clock or SystemClock()
         metrics = DraftingMetrics(registry)
-        self._book = LockedBook(settings, identity.vocab_size, clock, metrics)
+        self._book = LockedBook(settings, identity.vocab_size, clock, metrics, pools)
         self._network = NetworkThread("outrider-draft-links")
         tools = LinkTools(
             book=self._book,
@@ -91,6 +93,10 @@ class RemoteSpeculator:
     def links(self) -> tuple[DraftLinkStatus, ...]:
         """State of every link, for status."""
         return self._links.statuses()
+
+    def pool_wishes(self) -> tuple[PoolWishes, ...]:
+        """What was wanted of each configured pool so far, and what came of it."""
+        return self._book.pool_wishes()
 
     def session_count(self) -> int:
         """Requests with an open session."""

@@ -68,7 +68,7 @@ class Selection:
         for offers in survey.offers.values():
             for rank, offer in enumerate(offers):
                 if offer.session.inbox.mark_used() and rank > 0:
-                    self._metrics.dropped.labels(offer.session.pool, DropReason.OUTBID.value).inc()
+                    self._metrics.dropped.note(offer.session.pool, DropReason.OUTBID.value)
         return {
             key: Proposal(offers[0].token_ids, offers[0].session.pool, offers[0].worker, offers[0].draft_laws)
             for key, offers in survey.offers.items()

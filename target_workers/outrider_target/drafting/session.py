@@ -53,6 +53,8 @@ class DraftSession:
     """The last epoch that the present worker was told of; None if it knows nothing of the session."""
     sent_length: int = 0
     want_sent: bool = False
+    is_asked: bool = True
+    """Whether this pool is asked for the present wish; others may be worth more."""
     asked_at_s: float = 0.0
     """When the present wish was made to the present worker."""
     resyncs: int = 0
@@ -111,6 +113,7 @@ class DraftSession:
         want = self.request.want
         return (
             self.worker is not None
+            and self.is_asked
             and want is not None
             and want.base_length == committed_length
             and self.inbox.answered_length != committed_length
@@ -119,7 +122,8 @@ class DraftSession:
     @property
     def _owes_want(self) -> bool:
         want = self.request.want
-        return want is not None and want.base_length == len(self.request.ids) and not self.want_sent
+        is_wanted = want is not None and want.base_length == len(self.request.ids)
+        return is_wanted and self.is_asked and not self.want_sent
 
     def _open(self, ids: tuple[int, ...]) -> Open:
         spec = self.request.spec

@@ -9,6 +9,8 @@ import itertools
 from collections.abc import Sequence
 
 from outrider_runtime.clock import Clock
+from outrider_target.control.pool_arbiter import PoolArbiter
+from outrider_target.drafting.arbitration import Arbitration
 from outrider_target.drafting.linked_worker import LinkedWorker
 from outrider_target.drafting.metrics import DraftingMetrics
 from outrider_target.drafting.placement import Placement
@@ -18,14 +20,21 @@ from outrider_wire.drafting import CloseOutcome
 
 
 class SessionBook:
-    """All requests with draft sessions, by the engine's key."""
+    """All requests with draft sessions, by the engine's key.
 
-    def __init__(self, clock: Clock, metrics: DraftingMetrics) -> None:
+    Args:
+        clock: monotonic time.
+        metrics: counters of drafting.
+        arbiter: chooses among the pools of a request.
+    """
+
+    def __init__(self, clock: Clock, metrics: DraftingMetrics, arbiter: PoolArbiter) -> None:
         self._clock = clock
         self._metrics = metrics
         self._numbers = itertools.count(1)
         self._requests: dict[int, DraftedRequest] = {}
         self.placement = Placement(clock, metrics)
+        self.arbitration = Arbitration(arbiter, self.placement, metrics)
 
     def __len__(self) -> int:
         return len(self._requests)
@@ -51,10 +60,12 @@ class SessionBook:
             return
         assert row.base_length <= len(request.ids), f"commit after {row.base_length} ids, have {len(request.ids)}"
         rewound = row.base_length < len(request.ids)
+        self.arbitration.learn(request, row)
         del request.ids[row.base_length :]
         request.ids.extend(row.delta)
         now_s = self._clock.now_s()
         request.want = Want(len(request.ids), row.next_depth, now_s) if row.next_depth > 0 else None
+        self.arbitration.choose(request)
         for session in request.sessions.values():
             self._follow(session, rewound, now_s)
 
@@ -63,6 +74,7 @@ class SessionBook:
         request = self._requests.pop(key, None)
         if request is None:
             return
+        self.arbitration.forget(key)
         for session in request.sessions.values():
             self.placement.release(session, outcome)
 
@@ -100,7 +112,7 @@ class SessionBook:
         """Bring one session in step with its request."""
         reason = session.inbox.discard_overtaken(session.request.ids)
         if reason is not None:
-            self._metrics.dropped.labels(session.pool, reason.value).inc()
+            self._metrics.dropped.note(session.pool, reason.value)
         session.wish(now_s)
         if session.worker is None:
             self.placement.place(session)  # a refusal may have lapsed, a worker may have come

@@ -46,6 +46,10 @@ class DraftingSettings(Settings):
     """A proposal is cut before the first id with a lower confidence."""
     acceptance_memory_rounds: int = Field(default=256, ge=1, le=1 << 20)
     """Rounds after which an observation of acceptance has lost most of its weight."""
+    drafting_price: float = Field(default=0.1, ge=0, le=1_000)
+    """Seconds of the target that a second of drafting is worth: a pool that brings less is not asked. 0 asks all."""
+    explore_rounds: int = Field(default=16, ge=1, le=1 << 20)
+    """A pool that is not worth its time is asked again after this many rounds of a request."""
 
     @model_validator(mode="after")
     def _check_ranges(self) -> DraftingSettings:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from outrider_wire.draft_law import DraftLaw
 from outrider_wire.drafting import CloseOutcome
-from outrider_wire.registry import DraftLinkStatus, Snapshot
+from outrider_wire.registry import DraftLinkStatus, PoolWishes, Snapshot
 from outrider_wire.sampling import SamplingParams
 
 
@@ -108,6 +108,9 @@ class Speculator(Protocol):
 
     def links(self) -> tuple[DraftLinkStatus, ...]:
         """State of every link, for status."""
+
+    def pool_wishes(self) -> tuple[PoolWishes, ...]:
+        """What was wanted of each configured pool so far, and what came of it."""
 
     def session_count(self) -> int:
         """Requests with an open session; zero when nothing runs."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from outrider_target.drafting.speculator import Ask, Collected, CommittedRow, SessionSpec, Verdict
 from outrider_wire.drafting import CloseOutcome
-from outrider_wire.registry import DraftLinkStatus, Snapshot
+from outrider_wire.registry import DraftLinkStatus, PoolWishes, Snapshot
 
 
 class WithoutDrafts:
@@ -32,6 +32,10 @@ class WithoutDrafts:
         """Does nothing."""
 
     def links(self) -> tuple[DraftLinkStatus, ...]:
+        """None."""
+        return ()
+
+    def pool_wishes(self) -> tuple[PoolWishes, ...]:
         """None."""
         return ()
 

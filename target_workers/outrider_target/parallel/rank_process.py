@@ -35,7 +35,7 @@ def run_rank(model: ModelSettings, target: TargetSettings, meet: Callable[[], So
         RanksLost: another rank is gone.
     """
     use_threads(target.num_threads)
-    warm_up()
+    warm_up(getattr(torch, model.dtype))
     ranks = meet()
     try:
         folder = resolve_source(model.source, model.revision, model.cache_dir)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from llguidance import LLMatcher
 
 from outrider_runtime.errors import InvalidRequest, Overloaded
-from outrider_target.structure.constraint import Constraint
+from outrider_target.structure.constraint import OUTGREW, Constraint
 from outrider_target.structure.grammar import LIMITS, Grammar, grammar_of
 from outrider_target.structure.vocabulary import Spelling, build_vocabulary
 from outrider_wire.sampling import SamplingParams
@@ -60,12 +60,21 @@ class Compiler:
             raise _refusal(grammar, "this model has no end-of-sequence id, so no answer could be complete")
         matcher = LLMatcher(self._vocabulary, grammar.text, log_level=0, limits=LIMITS)
         if matcher.is_error():
-            raise _refusal(grammar, matcher.get_error().partition("\n<non-verbose/>")[0])
-        return Constraint(matcher, self._vocabulary.vocab_size, self._eos_token_ids)
+            raise _refusal(grammar, _reason(matcher.get_error()))
+        constraint = Constraint(matcher, self._vocabulary.vocab_size, self._eos_token_ids)
+        if not constraint.can_begin():
+            raise InvalidRequest(grammar.field, grammar.value, OUTGREW)
+        return constraint
 
     def stop(self) -> None:
         """Let the threads end when they are done."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _reason(told: str) -> str:
+    """What the library told, in one line, and without the grammar that it made of a regular expression."""
+    lines = told.partition("\n<non-verbose/>")[0].splitlines() or ["it has an error"]
+    return next((line.removeprefix("error: ") for line in lines if line.startswith("error: ")), lines[0])
 
 
 def _refusal(grammar: Grammar, reason: str) -> InvalidRequest:

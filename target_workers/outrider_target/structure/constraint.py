@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from llguidance import LLMatcher
 
-_OUTGREW = "the form that this request prescribes outgrew the limits of what is worked out for one token"
+OUTGREW = "a form that stays within the limits of what is worked out for one token"
 
 
 class Constraint:
@@ -29,12 +29,20 @@ class Constraint:
         self._words = -(-vocab_size // 32)
         self._eos_token_ids = frozenset(eos_token_ids)
         self.failure: str | None = None
-        """Why nothing may come any more."""
+        """What a form would have to be, once nothing may come any more."""
+
+    def can_begin(self) -> bool:
+        """Whether the matcher gets over the first token: most forms that are too much for it show it there."""
+        matcher = self._matcher.deep_copy()
+        mask = np.frombuffer(matcher.compute_bitmask(), np.uint8)
+        admitted = np.flatnonzero(np.unpackbits(mask, bitorder="little"))
+        first = next((token for token in admitted.tolist() if token not in self._eos_token_ids), None)
+        return not matcher.is_error() and (first is None or (matcher.consume_token(first) and not matcher.is_error()))
 
     def take(self, token_ids: Sequence[int]) -> bool:
         """Take in committed ids. Returns False if the form does not let them come; then nothing may come after them."""
         if not self._matcher.consume_tokens(list(token_ids)):
-            self.failure = _OUTGREW
+            self.failure = OUTGREW
         return self.failure is None
 
     def legal(self, token_ids: Sequence[int]) -> int:
@@ -59,6 +67,6 @@ class Constraint:
     def _mask(self, matcher: LLMatcher) -> npt.NDArray[np.uint32]:
         mask = np.frombuffer(matcher.compute_bitmask(), np.uint32)[: self._words]  # one word more where 32 divides V
         if matcher.is_error():
-            self.failure = _OUTGREW
+            self.failure = OUTGREW
             return np.zeros_like(mask)
         return mask

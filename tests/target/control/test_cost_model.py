@@ -33,7 +33,7 @@ def test_a_fit_finds_the_times_that_it_was_made_from() -> None:
 
 
 @given(st.lists(st.floats(0.001, 10), min_size=len(LOADS), max_size=len(LOADS)))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_whatever_was_measured_more_tokens_never_cost_less(seconds: list[float]) -> None:
     model = StepCostModel.fit([StepSample(load, s) for load, s in zip(LOADS, seconds, strict=True)])
     times = model.steps_s(8, np.arange(8.0, 2000.0, 7.0), 800)

@@ -35,7 +35,7 @@ def running(verifier: Verifier, *processes: DraftProcess) -> None:
     verifier.until_state(*(process.name for process in processes), state="ready")
     verifier.engine.start(*KEYS)
     for process in processes:
-        verifier.until_accepted(process.name)
+        verifier.until_drafting(process.name)
 
 
 def test_a_real_worker_proposes_what_is_accepted(verifier: Verifier) -> None:
@@ -62,7 +62,7 @@ def test_sessions_of_a_stopped_worker_go_to_the_other_one(verifier: Verifier) ->
     with draft_process("a") as stopped, draft_process("b") as awake:
         running(verifier, stopped, awake)
         stopped.stop()
-        verifier.engine.rounds_until(lambda: verifier.sessions("b") == len(KEYS))
+        verifier.engine.rounds_until(lambda: verifier.sessions("b") == len(verifier.engine.ids))
         verifier.until_accepted("b", 200)
 
 
@@ -70,7 +70,7 @@ def test_sessions_of_a_killed_worker_go_to_the_other_one(verifier: Verifier) -> 
     with draft_process("a") as killed, draft_process("b") as awake:
         running(verifier, killed, awake)
         killed.kill()
-        verifier.engine.rounds_until(lambda: verifier.sessions("b") == len(KEYS))
+        verifier.engine.rounds_until(lambda: verifier.sessions("b") == len(verifier.engine.ids))
         verifier.until_accepted("b", 200)
 
 

@@ -157,5 +157,5 @@ class SessionMachine(RuleBasedStateMachine):
                 worker.breaker.miss()
 
 
-SessionMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=40, deadline=None)
+SessionMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=40)
 test_random_lives_keep_workers_in_step_and_leave_nothing_behind = SessionMachine.TestCase

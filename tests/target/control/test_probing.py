@@ -1,0 +1,66 @@
+"""Probes: one row at a time, on time saved up, and on with the same row while that raises hopes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from outrider_target.control.acceptance_model import Curve
+from outrider_target.control.probing import PROBE_DEPTH, PROBE_ROUNDS, Probing
+from outrider_target.control.views import RowView
+
+SHARE = 0.1
+ROUND_S = 0.02
+TOKEN_S = 0.001
+PRICE_ROUNDS = PROBE_ROUNDS * PROBE_DEPTH * TOKEN_S / (SHARE * ROUND_S)
+"""Plain rounds that pay for one probe."""
+
+
+def rows(acceptance: float) -> list[RowView]:
+    curve = Curve((acceptance,) * 8, (1.0,) * 8)
+    return [RowView(key, 8, curve, 100) for key in (1, 2, 3)]
+
+
+def rounds_until_probe(probing: Probing, acceptance: float) -> int:
+    """Plain rounds before the next probe begins; its first round is over then."""
+    for count in range(10_000):
+        if probing.choose(rows(acceptance), 8, TOKEN_S, 0.0):
+            return count
+        probing.save(ROUND_S)
+    raise AssertionError("never probed")
+
+
+def probed_rounds(probing: Probing, acceptance: Callable[[int], float]) -> int:
+    """Further rounds of the probe that goes on, of one row alone; `acceptance` is what is known in each of them."""
+    for count in range(1, 10_000):
+        chosen = probing.choose(rows(acceptance(count)), 8, TOKEN_S, 0.0)
+        if not chosen:
+            return count - 1
+        assert len(chosen) == 1
+    raise AssertionError("never ended")
+
+
+def test_a_probe_waits_for_the_time_that_it_takes_and_asks_one_row_for_a_few_rounds() -> None:
+    probing = Probing(SHARE)
+    assert rounds_until_probe(probing, 0.0) == PRICE_ROUNDS
+    assert probed_rounds(probing, lambda _: 0.0) == PROBE_ROUNDS - 1
+
+
+def test_probes_that_raise_no_hopes_come_later_and_later() -> None:
+    probing, waits = Probing(SHARE), []
+    for _ in range(6):
+        waits.append(rounds_until_probe(probing, 0.0))
+        probed_rounds(probing, lambda _: 0.0)
+    assert [round(wait / PRICE_ROUNDS) for wait in waits] == [1, 2, 4, 8, 8, 8]
+
+
+def test_a_probe_goes_on_with_its_row_while_hopes_rise_but_not_for_ever() -> None:
+    probing = Probing(SHARE)
+    rounds_until_probe(probing, 0.0)
+    assert probed_rounds(probing, lambda count: min(0.9, 0.01 * count)) == 5 * PROBE_ROUNDS - 1
+    assert rounds_until_probe(probing, 0.9) == PRICE_ROUNDS  # patience is as at first
+
+
+def test_a_probe_whose_hopes_rise_no_more_ends() -> None:
+    probing = Probing(SHARE)
+    rounds_until_probe(probing, 0.0)
+    assert probed_rounds(probing, lambda count: 0.1 if count >= PROBE_ROUNDS else 0.0) == 2 * PROBE_ROUNDS - 1
