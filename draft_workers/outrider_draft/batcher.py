@@ -38,6 +38,10 @@ class ProposerHangs(Exception):
     """A call of the proposer does not return."""
 
 
+class BatcherEnded(Exception):
+    """Nothing is computed any more, though nobody stopped the batcher."""
+
+
 @dataclass(slots=True)
 class _Frame:
     """The wishes of one frame: answers so far, and how many are still open."""
@@ -108,6 +112,8 @@ class Batcher:
         self._task: asyncio.Task[None] | None = None
         self.draft_time_s = 0.0
         """Time of the last batch of proposals, in seconds."""
+        self.busy_s = 0.0
+        """Seconds that the proposer has worked so far."""
 
     @property
     def queued_rows(self) -> int:
@@ -124,11 +130,14 @@ class Batcher:
 
         Raises:
             ProposerHangs: a call was given up long ago and has not returned yet.
+            BatcherEnded: its task was cancelled.
         """
         since_s = self._overdue_since_s
         if since_s is not None and self._clock.now_s() - since_s >= HANGING_S:
             raise ProposerHangs(f"the proposer has not returned for {HANGING_S:g} s")
-        if self._task is not None and self._task.done() and not self._task.cancelled():
+        if self._task is not None and self._task.done():
+            if self._task.cancelled():
+                raise BatcherEnded("the task that computes proposals was cancelled")
             self._task.result()
 
     async def stop(self) -> None:
@@ -136,6 +145,7 @@ class Batcher:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+            self._task = None
         for ask in self._pending.asks.values():
             ask.frame.answers.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -219,10 +229,12 @@ class Batcher:
 
     def _work(self, job: _Job) -> list[_Answer]:
         """Do a job. Runs on the drafting thread."""
+        start_s = self._clock.now_s()
         self._proposer.open(job.opened)
         self._proposer.commit(list(job.extended.values()))
         answers = self._propose(list(job.asks.values()))
         self._proposer.close(job.ended)
+        self.busy_s += self._clock.now_s() - start_s
         return answers
 
     def _propose(self, asks: list[_Ask]) -> list[_Answer]:

@@ -5,11 +5,14 @@ A pool is a number of equal draft workers. Its `method` names the proposer; `met
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, NamedTuple
+import re
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from outrider_runtime.settings import ByteSize, Settings
+from outrider_draft.scaling_settings import PoolScaling
+from outrider_runtime.scaling_settings import check_one_number
+from outrider_runtime.settings import MOST_BYTES, NAME_PATTERN, ByteSize, Settings
 from outrider_wire.drafting import MAX_CHAIN_TOKENS
 
 DEFAULT_LOOKUP_TOKENS = 5
@@ -17,25 +20,42 @@ DEFAULT_LOOKUP_TOKENS = 5
 MAX_LOOKUP_TOKENS = 64
 
 
+_CLASS_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")
+
+
+def _check_class_path(path: str) -> str:
+    if not _CLASS_PATH.fullmatch(path):
+        raise ValueError("must be the path of a class, package.module.Class")
+    return path
+
+
 class PoolSettings(Settings):
     """Keys that every draft pool has, whatever its method."""
 
-    name: str = Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
+    name: str = Field(pattern=NAME_PATTERN)
     """Name of the pool: lower-case letters, digits and dashes, 63 characters at most."""
     method: str
     """Name of the proposer, for example `ngram`."""
     replicas: int = Field(default=1, ge=0, le=1024)
     """Draft workers of this pool."""
+    autoscaling: PoolScaling | None = None
+    """Instead of `replicas`: as many workers as targets have use for, within bounds."""
     max_sessions: int = Field(default=1024, ge=1, le=1 << 20)
     """Sessions that one worker holds at most; more are refused and tried elsewhere."""
-    max_memory_bytes: ByteSize = Field(default=1 << 30, ge=1 << 16)
+    max_memory_bytes: ByteSize = Field(default=1 << 30, ge=1 << 16, le=MOST_BYTES)
     """Memory of all sessions of one worker, in bytes or as text such as 1GiB; what does not fit is refused."""
     max_model_len: int | None = Field(default=None, ge=1)
     """Proposals never reach beyond this many committed and proposed ids; None leaves that to the verifier."""
     num_speculative_tokens: int | None = Field(default=None, ge=1, le=MAX_CHAIN_TOKENS)
     """Proposed tokens per round at most; None leaves it to the verifier."""
-    num_cpus: float = Field(default=0.0, ge=0)
+    num_cpus: float = Field(default=0.0, ge=0, le=4096)
     """CPUs that each worker reserves in Ray; 0 schedules it anywhere."""
+
+    @model_validator(mode="after")
+    def _check_replicas(self) -> Self:
+        """The number of workers is fixed or not."""
+        check_one_number(self, self.autoscaling)
+        return self
 
     @property
     def patience_s(self) -> float | None:
@@ -97,7 +117,7 @@ class SuffixPoolSettings(PoolSettings):
     """Least estimated probability that a proposed id and all before it are right."""
     suffix_decoding_corpus_tokens: int | None = Field(default=None, ge=0)
     """Ids of finished outputs to remember; None leaves that to max_corpus_bytes, 0 remembers none."""
-    max_corpus_bytes: ByteSize = Field(default=256 << 20, ge=1 << 17)
+    max_corpus_bytes: ByteSize = Field(default=256 << 20, ge=1 << 17, le=MOST_BYTES)
     """Memory for finished outputs, besides max_memory_bytes; as much again for what corpus_files hold."""
     share_corpus: bool = False
     """Whether finished outputs of one tenant help others; they can be told from timing then."""
@@ -110,13 +130,13 @@ class CustomClassPoolSettings(PoolSettings):
 
     method: Literal["custom_class"] = "custom_class"
     """Name of the proposer."""
-    model: Annotated[str, Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)+$", max_length=500)]
+    model: Annotated[str, Field(max_length=500), AfterValidator(_check_class_path)]
     """Path of the class, `package.module.Class`; it must be importable where the workers run."""
     options: dict[str, Any] = Field(default_factory=dict)
     """Handed to the class as they are."""
     call_timeout_ms: int = Field(default=250, ge=1, le=60_000)
     """A call that takes longer is answered with empty proposals; the next one waits until it has returned."""
-    max_resident_bytes: ByteSize | None = Field(default=None, ge=1 << 26)
+    max_resident_bytes: ByteSize | None = Field(default=None, ge=1 << 26, le=MOST_BYTES)
     """Memory of the worker's process beyond which it is replaced; None sets no limit."""
 
     @property

@@ -6,6 +6,7 @@ Runs code of whoever wrote the config, in the worker's process. What it raises w
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -19,6 +20,8 @@ from outrider_wire.drafting import CloseOutcome
 _LENGTH_BITS = 24
 """`state_bytes` is asked for lengths up to 2 to this power; beyond it grows in proportion."""
 _METHODS = ("warm_up", "open", "commit", "propose", "close", "state_bytes")
+_FROM_USERS = (Exception, SystemExit, asyncio.CancelledError, GeneratorExit, BaseExceptionGroup)
+"""What code of users may raise while a worker starts: anything but an interrupt of the process."""
 _R = TypeVar("_R")
 
 
@@ -91,7 +94,7 @@ class CustomProposer:
     def _ask(self, what: str, call: Callable[[], _R]) -> _R:
         try:
             return call()
-        except (Exception, SystemExit) as error:
+        except _FROM_USERS as error:
             raise InvalidConfig(f"model: {self._path}: {what} failed: {_words(error)}") from error
 
 
@@ -99,7 +102,7 @@ def _find(path: str) -> Callable[[ProposerSetup], Proposer]:
     module, _, name = path.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), name)
-    except (Exception, SystemExit) as error:
+    except _FROM_USERS as error:
         raise InvalidConfig(f"model: {path} cannot be imported: {_words(error)}") from error
     if not isinstance(found, type):
         raise InvalidConfig(f"model: {path} is {shorten(found)}, allowed: a class")

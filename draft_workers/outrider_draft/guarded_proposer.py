@@ -14,8 +14,6 @@ from outrider_wire.draft_law import DraftLaw
 
 _logger = logging.getLogger(__name__)
 _NOTHING = ProposedTokens()
-_CONTAINED = (Exception, SystemExit)
-"""What a proposer may raise: code of users may well call `sys.exit`."""
 _FAULT_CHARACTERS = 200
 _MOST_KINDS = 32
 """Kinds of errors that are counted apart: code of users may make up classes, and each would be a time series."""
@@ -28,6 +26,9 @@ class MalformedAnswer(Exception):
 
 class GuardedProposer:
     """Calls a proposer and contains its errors. Used from the drafting thread only; raises nothing of the proposer's.
+
+    Nobody else's `BaseException` can arise on that thread: interrupts reach the main one, and what cancels a task of
+    asyncio's would, if it got out of here, end the worker's own.
 
     A batch that fails is tried again row by row, so that one bad session costs no other its proposal. A session whose
     `open` or `commit` failed is never asked about again: its state cannot be trusted.
@@ -71,7 +72,7 @@ class GuardedProposer:
         for ending in endings:
             try:
                 self._proposer.close(ending.handle, ending.outcome)
-            except _CONTAINED as error:
+            except BaseException as error:
                 if ending.handle not in self._broken:  # one that never opened well may well not close either
                     self.note(error)
             self._broken.discard(ending.handle)
@@ -84,7 +85,7 @@ class GuardedProposer:
             return
         try:
             call(rows)
-        except _CONTAINED as error:
+        except BaseException as error:
             self.note(error)
             if len(rows) == 1:
                 self._broken.add(handle_of(rows[0]))
@@ -100,7 +101,7 @@ class GuardedProposer:
             if len(answers) != len(batch):
                 raise MalformedAnswer(f"{len(answers)} proposals for {len(batch)} requests")
             return [self._checked(request, answer) for request, answer in zip(batch, answers, strict=True)]
-        except _CONTAINED as error:
+        except BaseException as error:
             self.note(error)
             if len(batch) == 1:
                 return [_NOTHING]

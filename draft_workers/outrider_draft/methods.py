@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from outrider_draft.config import CustomClassPoolSettings, NgramPoolSettings, PoolSettings, SuffixPoolSettings
 from outrider_draft.identity import WorkerIdentity
@@ -88,11 +89,12 @@ def parse_pool(keys: Mapping[str, object]) -> PoolSettings:
     try:
         return method.settings.model_validate(dict(keys))
     except ValidationError as error:
-        findings = (
-            f"{'.'.join(map(str, finding['loc'])) or 'pool'}: {finding['msg']}, got {shorten(finding['input'])}"
-            for finding in error.errors()
-        )
-        raise InvalidConfig("; ".join(findings)) from error
+        raise InvalidConfig("; ".join(_in_words(found) for found in error.errors())) from error
+
+
+def _in_words(found: ErrorDetails) -> str:
+    place = ".".join(map(str, found["loc"])) or "pool"
+    return f"{place}: {found['msg'].removeprefix('Value error, ')}, got {shorten(found['input'])}"
 
 
 def make_proposer(pool: PoolSettings, identity: WorkerIdentity) -> Proposer:

@@ -134,6 +134,8 @@ class DraftWorker:
             sessions=len(self._store),
             max_sessions=self._pool.max_sessions,
             fault=self._guarded.fault,
+            busy_s=self._desk.batcher.busy_s,
+            queued_rows=self._desk.batcher.queued_rows,
         )
 
     async def clear_corpus(self) -> bool:
@@ -160,7 +162,11 @@ class DraftWorker:
             self._sweeper.result()
 
     async def stop(self, grace_s: float) -> None:
-        """Drain and end: refuse new sessions, serve the others until they end, for at most `grace_s` seconds."""
+        """Drain and end: refuse new sessions, serve the others until they end or nobody is connected any more.
+
+        Args:
+            grace_s: longest time that this may take, in seconds.
+        """
         self._store.drain()
         if self._server is not None:
             await self._server.set_serving(False)
@@ -174,7 +180,7 @@ class DraftWorker:
 
     async def _drained(self, grace_s: float) -> None:
         deadline_s = self._tools.clock.now_s() + grace_s
-        while len(self._store) and self._tools.clock.now_s() < deadline_s:
+        while len(self._store) and self._servicer.link_count and self._tools.clock.now_s() < deadline_s:
             await asyncio.sleep(_DRAIN_PERIOD_S)
 
     async def _sweep(self) -> None:

@@ -161,6 +161,18 @@ async def test_links_are_read_no_further_while_too_much_waits(monkeypatch: pytes
         await asyncio.wait_for(asyncio.gather(room, held), WAIT_S)
 
 
+async def test_it_says_for_how_long_the_proposer_has_worked() -> None:
+    async with running() as bench:
+        held = await bench.hold()
+        bench.clock.advance(2.0)
+        bench.release()
+        await asyncio.wait_for(held, WAIT_S)
+        assert bench.batcher.busy_s == 2.0
+        bench.clock.advance(3.0)
+        await bench.ask(opening(1, [5]), commit(1, 1, depth=1))
+        assert bench.batcher.busy_s == 2.0
+
+
 async def test_stopping_cancels_what_nobody_will_answer() -> None:
     async with running() as bench:
         await bench.hold()

@@ -76,7 +76,13 @@ async def test_a_users_proposer_drafts_in_the_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "kind", "words"), [({}, "ValueError", "thirteen"), ({"exit": True}, "SystemExit", "enough")]
+    ("options", "kind", "words"),
+    [
+        ({}, "ValueError", "thirteen"),
+        ({"exit": True}, "SystemExit", "enough"),
+        ({"cancel": True}, "CancelledError", "enough"),
+        ({"interrupt": True}, "KeyboardInterrupt", "enough"),
+    ],
 )
 async def test_one_that_raises_costs_its_session_the_proposal_and_is_named(
     options: dict[str, bool], kind: str, words: str

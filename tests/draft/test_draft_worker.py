@@ -272,6 +272,15 @@ async def test_verifiers_that_vanish_in_the_midst_of_a_batch_harm_nobody() -> No
             assert (await receive(stream)).chains == (Chain(1, 1, 1, (6,)),)
 
 
+async def test_draining_ends_when_nobody_is_connected_any_more_whatever_sessions_are_left() -> None:
+    async with serving() as bench:
+        async with bench.verifier() as stream:
+            await send(stream, opening(1, [1, 2, 1]), commit(9, 3, [2]))
+            await receive(stream)
+            stopping = asyncio.ensure_future(bench.worker.stop(grace_s=60))
+        await asyncio.wait_for(stopping, WAIT_S)
+
+
 async def test_draining_serves_what_is_there_and_refuses_what_is_new() -> None:
     async with serving() as bench, bench.verifier() as stream, bench.channel() as channel:
         await send(stream, opening(1, [1, 2, 1]), commit(1, 3, [2], depth=1))

@@ -32,7 +32,7 @@ _session = st.integers(1, 4).flatmap(lambda vocab: st.lists(st.lists(st.integers
 """Chunks of one session's ids over a small vocabulary, so that runs repeat."""
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(_bounds(), st.lists(_session, min_size=1, max_size=4), st.integers(1, 64), st.integers(0, 2**64 - 1))
 def test_proposals_equal_the_reference_however_ids_arrive(
     bounds: LookupBounds, sessions: list[list[list[int]]], depth: int, seed: int

@@ -108,4 +108,4 @@ class VerifiersGoneWild(RuleBasedStateMachine):
 
 
 TestVerifiersGoneWild = VerifiersGoneWild.TestCase
-TestVerifiersGoneWild.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestVerifiersGoneWild.settings = settings(max_examples=60, stateful_step_count=40)

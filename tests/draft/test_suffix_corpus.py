@@ -62,7 +62,7 @@ def test_nothing_else_enters_the_corpus(outcome: CloseOutcome, prompt_length: in
     assert run(suffix, [9, 2, 3, 4], outcome=CloseOutcome.ABORTED) == ()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.sampled_from(["a", "b", ""]), st.lists(st.integers(0, 3), min_size=2, max_size=30)), max_size=12

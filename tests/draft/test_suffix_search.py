@@ -46,7 +46,7 @@ def expected(ids: list[int], outputs: list[list[int]], rules: SuffixRules, depth
     return ProposedTokens(draft.token_ids, draft.confidences)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(_rules, _outputs, st.lists(_chunks, min_size=1, max_size=3), st.integers(1, 20), st.integers(0, 2**64 - 1))
 def test_proposals_equal_the_reference_however_ids_arrive(
     rules: SuffixRules, outputs: list[list[int]], sessions: list[list[list[int]]], depth: int, seed: int
@@ -65,7 +65,7 @@ def test_proposals_equal_the_reference_however_ids_arrive(
         assert list(proposals) == [expected(known, outputs, rules, depth) for known in ids]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(_rules, st.integers(1, 6), st.integers(1, 12), st.integers(0, 2**32))
 def test_frequent_runs_equal_the_reference_beyond_what_is_counted(
     rules: SuffixRules, vocab: int, depth: int, seed: int
