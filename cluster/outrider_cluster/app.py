@@ -7,8 +7,10 @@ An arrow is a handle. Handles are for finding the controller: tokens go over gRP
 """
 # No `from __future__ import annotations`: Serve looks at the class that annotates the builder's argument.
 
+from collections.abc import Sequence
 from typing import Any
 
+import ray
 from ray import serve
 from ray.serve import Application
 
@@ -19,6 +21,8 @@ from outrider_cluster.replicas.draft_replica import GRACE_S, DraftReplica
 from outrider_cluster.replicas.gateway_replica import GatewayReplica
 from outrider_cluster.replicas.model_text import served_model
 from outrider_cluster.replicas.target_host import TargetHost
+from outrider_cluster.scaling.plan import Scaled, scaling_plan
+from outrider_cluster.scaling.serve_options import controller_options, replica_options
 from outrider_draft.config import PoolSettings
 
 _SMALLEST_BUNDLE_CPUS = 0.001
@@ -37,66 +41,81 @@ def build(args: ClusterConfig) -> Application:
         ModelRefused: the model cannot be had, or its tokenizer or template is of no use.
     """
     served_model(args.model, args.pool_names)
-    controller = serve.deployment(**_controller_options())(ControllerReplica).bind(args.controller, args.network)
+    plan = scaling_plan(args)
+    controller = serve.deployment(**_controller_options(plan))(ControllerReplica).bind(
+        args.controller, args.network, plan
+    )
     target = serve.deployment(**_target_options(args))(TargetHost).bind(args, controller)
     drafts = [
         serve.deployment(**_draft_options(pool))(DraftReplica).bind(pool, args.model, args.network, controller)
         for pool in args.draft_pools
-        if pool.replicas
+        if pool.replicas or pool.autoscaling
     ]
     ingress = serve.ingress()(GatewayReplica)
     return serve.deployment(**_gateway_options(args))(ingress).bind(args, controller, target, *drafts)
 
 
-def _controller_options() -> dict[str, Any]:
-    return _options(CONTROLLER, replicas=1, threads=1, check_every_s=1.0, stop_within_s=_STOP_MARGIN_S)
+def _controller_options(plan: Sequence[Scaled]) -> dict[str, Any]:
+    return _options(CONTROLLER, threads=1, check_every_s=1.0, stop_within_s=_STOP_MARGIN_S) | controller_options(plan)
 
 
 def _target_options(config: ClusterConfig) -> dict[str, Any]:
     target = config.target
     options = _options(
         TARGET,
-        replicas=target.replicas,
         threads=target.num_threads,
         cpus=target.num_cpus,
         check_every_s=1.0,
         stop_within_s=config.gateway.drain_s + _STOP_MARGIN_S,
     )
     bundle = {"CPU": max(target.num_cpus, _SMALLEST_BUNDLE_CPUS)}
-    return options | {"placement_group_bundles": [bundle] * target.tensor_parallel_size}
+    replicas = replica_options(target.replicas, target.autoscaling)
+    return options | replicas | {"placement_group_bundles": [bundle] * target.tensor_parallel_size}
 
 
 def _draft_options(pool: PoolSettings) -> dict[str, Any]:
-    return _options(
+    options = _options(
         draft_deployment(pool.name),
-        replicas=pool.replicas,
         threads=1,
         cpus=pool.num_cpus,
         check_every_s=0.5,
         stop_within_s=GRACE_S + _STOP_MARGIN_S,
     )
+    return options | replica_options(pool.replicas, pool.autoscaling)
 
 
 def _gateway_options(config: ClusterConfig) -> dict[str, Any]:
     stop_within_s = config.gateway.drain_s + _STOP_MARGIN_S
-    options = _options(GATEWAY, replicas=1, threads=1, check_every_s=1.0, stop_within_s=stop_within_s)
-    return options | {"max_ongoing_requests": config.gateway.max_in_flight}
+    options = _options(GATEWAY, threads=1, check_every_s=1.0, stop_within_s=stop_within_s)
+    options |= {"max_ongoing_requests": config.gateway.max_in_flight}
+    if config.gateway.autoscaling is not None and (config.gateway.http_port or config.gateway.grpc_port):
+        options["max_replicas_per_node"] = 1  # its ports can be had once on each node
+    return options | replica_options(1, config.gateway.autoscaling)
 
 
 def _options(
-    name: str, *, replicas: int, threads: int, check_every_s: float, stop_within_s: float, cpus: float = 0.0
+    name: str, *, threads: int, check_every_s: float, stop_within_s: float, cpus: float = 0.0
 ) -> dict[str, Any]:
     """Serve options that all deployments share; a dead process is noticed within `check_every_s`."""
     return {
         "name": name,
-        "num_replicas": replicas,
         "max_ongoing_requests": 100,
         "health_check_period_s": check_every_s,
         "health_check_timeout_s": 30.0,
         "graceful_shutdown_timeout_s": stop_within_s,
         "graceful_shutdown_wait_loop_s": _SHUTDOWN_LOOP_S,
-        "ray_actor_options": {"num_cpus": cpus, "runtime_env": {"env_vars": _environment(threads)}},
+        "ray_actor_options": {"num_cpus": cpus, "runtime_env": _runtime_env(threads)},
     }
+
+
+def _runtime_env(threads: int) -> dict[str, Any]:
+    """What the file says of the application, and our variables.
+
+    Serve builds the application within that `runtime_env`. To deployments that have one it hands on nothing of it but
+    `working_dir`: variables and modules of the user's would be lost.
+    """
+    given = dict(ray.get_runtime_context().runtime_env) if ray.is_initialized() else {}
+    return {**given, "env_vars": {**given.get("env_vars", {}), **_environment(threads)}}
 
 
 def _environment(threads: int) -> dict[str, str]:

@@ -9,14 +9,18 @@ from outrider_cluster.config.finding import Finding
 from outrider_cluster.config.validate import Validated, validate_file
 
 
-def load_checked(file: Path) -> Validated:
+def load_checked(file: Path, served_here: bool) -> Validated:
     """Read and judge a file; all faults are printed, one a line.
+
+    Args:
+        file: a file for `ray serve deploy`.
+        served_here: whether its model folders must be on this machine. Those of a cluster are on its own nodes.
 
     Raises:
         InvalidConfig: it cannot be read, or is no YAML.
         CommandFailed: it has faults.
     """
-    validated = validate_file(file)
+    validated = validate_file(file, served_here)
     for finding in validated.findings:
         errors.print(finding_line(file, finding))
     if validated.findings:

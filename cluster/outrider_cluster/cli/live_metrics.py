@@ -33,15 +33,11 @@ class Metrics:
         """Sum over all series of a name."""
         return sum(sample.value for sample in self.samples if sample.name == name)
 
-    def has(self, name: str) -> bool:
-        """Whether there is a series of a name."""
-        return any(sample.name == name for sample in self.samples)
-
-    def by(self, name: str, label: str) -> dict[str, float]:
-        """Sums by one label."""
+    def by(self, name: str, label: str, **where: str) -> dict[str, float]:
+        """Sums by one label over the series whose labels have the values of `where`."""
         sums: dict[str, float] = {}
         for sample in self.samples:
-            if sample.name == name and label in sample.labels:
+            if sample.name == name and label in sample.labels and where.items() <= sample.labels.items():
                 sums[sample.labels[label]] = sums.get(sample.labels[label], 0.0) + sample.value
         return sums
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 
 from outrider_cluster.cli.failure import FAILED, errors, exit_codes
 from outrider_cluster.cli.planning import simulate, tune
+from outrider_cluster.cli.url import require_url
 
 DASHBOARD = "http://127.0.0.1:8265"
 GATEWAY = "http://127.0.0.1:8000"
@@ -26,6 +28,23 @@ _File = Annotated[Path, typer.Argument(help="A Serve config file such as cluster
 _Dashboard = Annotated[str, typer.Option("--address", "-a", envvar="RAY_DASHBOARD_ADDRESS", help="Ray's dashboard.")]
 _TimeoutS = Annotated[float, typer.Option(min=1.0, help="Longest wait for everything to run, in seconds.")]
 _Token = Annotated[str | None, typer.Option(envvar="RAY_AUTH_TOKEN", help="Ray's token, where the cluster wants one.")]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("outrider"))
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    wants_version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
+
+
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -66,7 +85,7 @@ def deploy(
     from outrider_runtime.clock import SystemClock
 
     with exit_codes():
-        checked = load_checked(file)
+        checked = load_checked(file, served_here=False)
         rollout = Rollout(ServeApi(address, token), checked.source.data, SystemClock())
         rollout.start()
         if not wait:
@@ -106,11 +125,11 @@ def status(
     as_json: _Json = False,
     api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
 ) -> None:
-    """Show targets, draft workers and depth as a gateway sees them."""
+    """Show targets, depth and why, draft workers, drafts and replicas as a gateway sees them."""
     from outrider_cluster.cli.status_report import fetch_status, print_status
 
     with exit_codes():
-        found = fetch_status(url, api_key)
+        found = fetch_status(require_url("--url", url), api_key)
         if as_json:
             typer.echo(json.dumps(found, indent=2))
         else:
@@ -124,16 +143,17 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False,
     api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
 ) -> None:
-    """Watch a cluster: throughput, targets, depth and its reason, pools, acceptance, late drafts."""
+    """Watch a cluster: throughput, depth and its reason, acceptance, unused drafts, replicas and why."""
     from rich.console import Console
 
+    from outrider_cluster.cli.tables import results_console
     from outrider_cluster.cli.top import Watcher, show_live, show_once
     from outrider_runtime.clock import SystemClock
 
     with exit_codes():
-        watcher = Watcher(url, api_key, SystemClock())
+        watcher = Watcher(require_url("--url", url), api_key, SystemClock())
         if once:
-            show_once(watcher, Console())
+            show_once(watcher, results_console())
         else:
             show_live(watcher, url, Console(), every_s)
 

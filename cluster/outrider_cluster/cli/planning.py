@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from outrider_cluster.cli.failure import CommandFailed, errors, exit_codes
+from outrider_cluster.cli.url import require_url
+
+if TYPE_CHECKING:
+    from outrider_cluster.reports.report import Written
 
 _Out = Annotated[Path, typer.Option("--out", "-o", help="Folder of the report: report.html, report.json, PNG files.")]
 _DEFAULT_PROMPTS = (
@@ -34,8 +38,7 @@ def simulate(
             for finding in error.findings:
                 errors.print(finding_line(scenario, finding))
             raise
-        written = simulate_to(found, scenario.parent, out, errors)
-        typer.echo("\n".join(str(file) for file in written))
+        _print(simulate_to(found, scenario.parent, out, errors))
 
 
 def tune(
@@ -73,8 +76,21 @@ def tune(
         else:
             assert url is not None
             deepest = max(cell.depth for cell in plan.cells)
-            bench = LiveBench(url, api_key, _prompts(prompts), max_tokens, deepest)
-        typer.echo("\n".join(str(file) for file in sweep(bench, plan, out, errors)))
+            bench = LiveBench(require_url("--url", url), api_key, _prompts(prompts), max_tokens, deepest)
+        _print(sweep(bench, plan, out, errors))
+
+
+def _print(written: Written) -> None:
+    """The tables of a report, and where all of it lies."""
+    from outrider_cluster.cli.tables import results_console, table
+
+    console = results_console()
+    for found in written.report.tables:
+        shown = table(found.columns, found.title)
+        for row in found.rows:
+            shown.add_row(*row)
+        console.print(shown)
+    typer.echo("\n".join(str(file) for file in written.files))
 
 
 def _numbers(option: str, text: str) -> list[int]:

@@ -23,6 +23,7 @@ from outrider_cluster.cli.signals import signals_ignored
 
 _MAX_FOLDER_CHARACTERS = 40
 """Ray makes sockets far below its folder, and their paths may not exceed 107 bytes."""
+_HINT = "On a busy machine another try may do"
 _END_TIMEOUT_S = 60.0
 _REMOVALS, _REMOVAL_PAUSE_S = 20, 0.25
 
@@ -79,7 +80,7 @@ class PrivateRay:
         line = keeper.stdout.readline()
         error = json.loads(line)["error"] if line else "its process ended"
         if error is not None:
-            raise CommandFailed(f"Ray does not start: {error}; see {self._folder}")
+            raise CommandFailed(f"Ray does not start: {error}. {_HINT}; its logs are in {self.log_folder}")
 
     def _end(self, keeper: subprocess.Popen[bytes], keep_logs: bool) -> None:
         assert keeper.stdin is not None

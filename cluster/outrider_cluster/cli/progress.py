@@ -47,6 +47,6 @@ class ChangingLine:
         if self._status is not None:
             self._status.update(escape(timed))
         elif text != self._last or now_s - self._printed_s >= REPEAT_S:
-            self._console.print(text if text != self._last else timed)
+            self._console.print(text if text != self._last else timed, soft_wrap=True)
             self._printed_s = now_s
         self._last = text

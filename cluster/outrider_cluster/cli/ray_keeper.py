@@ -37,12 +37,18 @@ def main() -> None:
             _temp_dir=arguments.folder,
         )
     except Exception as error:  # Ray raises whatever broke first
-        _say(" ".join(f"{type(error).__name__}: {error}".split()))
+        _say(_in_words(error))
     else:
         _say(None)
         sys.stdin.buffer.read()
     finally:
         ray.shutdown()
+
+
+def _in_words(error: Exception) -> str:
+    """On one line, without a full stop, and without a name that says nothing."""
+    text = " ".join(str(error).split()).rstrip(".")
+    return text if text and type(error) in (Exception, RuntimeError) else f"{type(error).__name__}: {text}"
 
 
 def _say(error: str | None) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from outrider_cluster.cli.failure import CommandFailed
-from outrider_cluster.cli.serve_api import ServeApi
+from outrider_cluster.cli.serve_api import FIRST_ANSWER_S, ServeApi
 from outrider_cluster.cli.serve_state import ApplicationState, DeploymentState, last_error
 from outrider_cluster.config.deployments import TARGET
 from outrider_runtime.clock import Clock
@@ -35,12 +35,12 @@ class Rollout:
         self._before: dict[str, float] = {}
 
     def start(self) -> None:
-        """Send the file.
+        """Send the file, if the cluster answers at all.
 
         Raises:
             CommandFailed: the cluster cannot be reached, or does not take it.
         """
-        self._before = {app.name: app.deployed_unix_s for app in self._api.applications()}
+        self._before = {app.name: app.deployed_unix_s for app in self._api.applications(FIRST_ANSWER_S)}
         self._api.deploy(self._config)
 
     def wait(self, timeout_s: float, show: Callable[[str], None]) -> None:

@@ -12,6 +12,8 @@ from outrider_cluster.cli.serve_state import ApplicationState, read_applications
 
 _PATH = "/api/serve/applications/"
 _TIMEOUT_S = 60.0
+FIRST_ANSWER_S = 20.0
+"""Longest wait for the first answer of a Ray that somebody else started: a person waits, and it may be stuck."""
 
 
 class ServeApi:
@@ -34,13 +36,16 @@ class ServeApi:
         """
         self._ask("PUT", config)
 
-    def applications(self) -> tuple[ApplicationState, ...]:
+    def applications(self, timeout_s: float = _TIMEOUT_S) -> tuple[ApplicationState, ...]:
         """All applications; none when Serve does not run.
 
+        Args:
+            timeout_s: longest wait for the answer.
+
         Raises:
-            CommandFailed: the cluster cannot be reached.
+            CommandFailed: the cluster cannot be reached, or answers too slowly.
         """
-        return read_applications(self._ask("GET").json())
+        return read_applications(self._ask("GET", timeout_s=timeout_s).json())
 
     def is_serving(self) -> bool:
         """Whether Serve runs at all, with or without applications.
@@ -65,6 +70,10 @@ class ServeApi:
             )
         except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
             raise CommandFailed(f"address {self.url!r} is no URL such as http://127.0.0.1:8265: {error}") from error
+        except (httpx.ReadTimeout, httpx.WriteTimeout) as error:
+            raise CommandFailed(
+                f"{self.url} answers too slowly: connected, but no answer in {timeout_s:g} s"
+            ) from error
         except httpx.TransportError as error:
             hint = "is Ray running there, with its dashboard?"
             raise CommandFailed(f"no answer from {self.url}: {type(error).__name__}: {error}; {hint}") from error

@@ -10,10 +10,11 @@ from pathlib import Path
 from outrider_cluster.cli.addresses import address_lines
 from outrider_cluster.cli.checked_file import load_checked
 from outrider_cluster.cli.failure import CommandFailed, errors
+from outrider_cluster.cli.free_ports import require_free
 from outrider_cluster.cli.private_ray import PrivateRay
 from outrider_cluster.cli.progress import ChangingLine
 from outrider_cluster.cli.rollout import Rollout
-from outrider_cluster.cli.serve_api import ServeApi
+from outrider_cluster.cli.serve_api import FIRST_ANSWER_S, ServeApi
 from outrider_cluster.cli.signals import signals_ignored, signals_interrupt, wait_for_interruption
 from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.config.validate import Validated
@@ -27,10 +28,11 @@ def serve_here(file: Path, timeout_s: float) -> None:
     """Serve a file on a private Ray until interrupted.
 
     Raises:
-        OutriderError: the file, its model, Ray or the deployment failed.
+        OutriderError: the file, its model, Ray or the deployment failed, or one of its ports is in use.
         Interrupted: before everything ran.
     """
-    checked = load_checked(file)
+    checked = load_checked(file, served_here=True)
+    require_free(checked.listeners)
     with signals_interrupt():
         _fetch_models(checked.configs)
         errors.print("Starting a private Ray")
@@ -49,8 +51,8 @@ def serve_there(file: Path, api: ServeApi, timeout_s: float) -> None:
         OutriderError: the file or the deployment failed, or other applications run there.
         Interrupted: before everything ran.
     """
-    checked = load_checked(file)
-    others = ", ".join(app.name for app in api.applications())
+    checked = load_checked(file, served_here=False)
+    others = ", ".join(app.name for app in api.applications(FIRST_ANSWER_S))
     if others:
         raise CommandFailed(f"{api.url} runs {others}, which this would replace; `outrider deploy` does that")
     with signals_interrupt(), _said_to_end():
@@ -77,8 +79,9 @@ def _serve(api: ServeApi, checked: Validated, timeout_s: float) -> None:
         wait_for_interruption()
     finally:
         with signals_ignored():
-            errors.print("Stopping … (requests in progress may finish)")
-            _take_down(api, had_serve, _longest_drain_s(checked.configs))
+            drain_s = _longest_drain_s(checked.configs)
+            errors.print(f"Stopping … (requests in progress may finish for up to {drain_s:g} s)")
+            _take_down(api, had_serve, drain_s)
 
 
 def _take_down(api: ServeApi, had_serve: bool, drain_s: float) -> None:

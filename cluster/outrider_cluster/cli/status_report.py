@@ -10,8 +10,18 @@ from rich.console import Console
 from rich.table import Table
 
 from outrider_cluster.cli.failure import CommandFailed, one_line
+from outrider_cluster.cli.headline import headline
+from outrider_cluster.cli.tables import number, percent, results_console, table
+from outrider_cluster.config.deployments import draft_deployment
 
 _TIMEOUT_S = 10.0
+_SCALING_COLUMNS = ("deployment", "running", "desired", "wanted", "min_replicas", "max_replicas", "reason")
+_DEPTH_NUMBERS = {
+    "threshold": ("threshold", ".3f"),
+    "goodput": ("goodput_tokens_per_s", ".1f"),
+    "predicted": ("predicted_goodput_tokens_per_s", ".1f"),
+    "without drafts": ("plain_goodput_tokens_per_s", ".1f"),
+}
 _TABLES = (
     ("Targets", "targets", ("running", "waiting")),
     ("Draft workers", "draft_workers", ("pool", "sessions")),
@@ -44,23 +54,26 @@ def fetch_status(url: str, api_key: str | None) -> dict[str, Any]:
 
 def print_status(status: Mapping[str, Any], console: Console | None = None) -> None:
     """Print a status object for people."""
-    console = console or Console()
-    state = "ready" if status["ready"] else "not ready"
-    exact = "exact" if status["exact"] else "not exact"
-    depth = f"depth {status['depth']} ({status['depth_reason']})"
-    console.print(f"{status['model']}: {state}, {exact}, {depth}", markup=False)
+    console = console or results_console()
+    console.print(headline(status), markup=False)
     age_s = status["controller_age_s"]
     console.print("the controller has never answered" if age_s is None else f"as of {age_s:.1f} s ago")
     for title, key, columns in _TABLES:
         console.print(_table(title, status[key], (*columns, "state", "pid", "address", "worker")))
+    if status["pools"]:
+        console.print(_depths(status["targets"]))
+        console.print(_pools(status["pools"]))
+    if status.get("autoscaling"):
+        console.print(_table("Replicas", status["autoscaling"], _SCALING_COLUMNS))
     for line in faults(status):
         console.print(line, markup=False, soft_wrap=True)
 
 
 def faults(status: Mapping[str, Any]) -> Iterator[str]:
     """What is not as it should be, one a line."""
+    asleep = {decision["deployment"] for decision in status.get("autoscaling", ()) if not decision["desired"]}
     for pool in status["pools"]:
-        if not pool["ready"]:
+        if not pool["ready"] and draft_deployment(pool["pool"]) not in asleep:
             yield f"pool {pool['pool']}: no worker is ready, so that nothing is drafted there"
     for worker in status["draft_workers"]:
         if worker.get("fault"):
@@ -74,8 +87,35 @@ def faults(status: Mapping[str, Any]) -> Iterator[str]:
                 yield f"target {target['worker']}: link to draft worker {link['worker']} is {link['state']}{reason}"
 
 
+def _depths(targets: Sequence[Mapping[str, Any]]) -> Table:
+    shown = table(("target", "depth", "reason", *_DEPTH_NUMBERS), "Depth (goodputs in tokens/s)")
+    for target in targets:
+        texts = (str(target.get(key, "-")) for key in ("address", "depth", "depth_reason"))
+        numbers = (number(target.get(key), shape) for key, shape in _DEPTH_NUMBERS.values())
+        shown.add_row(*texts, *numbers)
+    return shown
+
+
+def _pools(pools: Sequence[Mapping[str, Any]]) -> Table:
+    headings = ("pool", "ready", "expected", "missed", "unserved", "empty", "dropped", "asked as")
+    shown = table(headings, "Pools (shares since the targets' start; expected: by position, lately)")
+    for pool in pools:
+        shown.add_row(
+            pool["pool"],
+            f"{pool['ready']}/{pool['workers']}",
+            " ".join(percent(share) for share in pool["acceptance"]) or "-",
+            *(percent(pool[key]) for key in ("late_ratio", "unserved_ratio", "empty_ratio")),
+            *(_by_word(pool[key]) for key in ("dropped_ratio", "choice_ratio")),
+        )
+    return shown
+
+
+def _by_word(shares: Mapping[str, float]) -> str:
+    return ", ".join(f"{word} {percent(share)}" for word, share in shares.items()) or "-"
+
+
 def _table(title: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Table:
-    table = Table(*columns, title=title, title_justify="left")
+    shown = table(columns, title)
     for row in rows:
-        table.add_row(*(str(row.get(column, "")) for column in columns))
-    return table
+        shown.add_row(*(str(row.get(column, "")) for column in columns))
+    return shown

@@ -10,10 +10,17 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from outrider_cluster.cli.headline import headline
 from outrider_cluster.cli.live_metrics import Metrics
+from outrider_cluster.cli.tables import number, table
+from outrider_cluster.cli.top_pools import pool_tables
 
-_LATE = ("late", "stale", "overtaken", "outbid")
-_POSITIONS = 8
+_GAUGES = (
+    ("outrider_speculation_threshold_ratio", ".3f"),
+    ("outrider_goodput_tokens_per_second", ".1f"),
+    ("outrider_predicted_goodput_tokens_per_second", ".1f"),
+    ("outrider_plain_goodput_tokens_per_second", ".1f"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,12 @@ class Moment:
 def frame(moment: Moment) -> RenderableType:
     """Everything as tables."""
     status = moment.status
-    return Group(_headline(status), _throughput(moment), _targets(status["targets"]), _pools(moment), _workers(status))
+    parts: list[RenderableType] = [_headline(status), _throughput(moment), _targets(status["targets"])]
+    parts += pool_tables(status["pools"], moment.counted)
+    parts += [_workers(status)]
+    if status.get("autoscaling"):
+        parts += [_replicas(status["autoscaling"])]
+    return Group(*parts)
 
 
 def lost(url: str, reason: str) -> RenderableType:
@@ -40,89 +52,46 @@ def lost(url: str, reason: str) -> RenderableType:
 
 
 def _headline(status: Mapping[str, Any]) -> Text:
-    state = "ready" if status["ready"] else "not ready"
-    exact = "exact" if status["exact"] else "not exact"
-    return Text(
-        f"{status['model']}: {state}, {exact}, depth {status['depth']} ({status['depth_reason']})", style="bold"
-    )
+    return Text(headline(status), style="bold")
 
 
 def _throughput(moment: Moment) -> Table:
-    table = Table("tokens/s", "mean acceptance length", "threshold", "goodput", "predicted", "without drafts")
+    shown = table(("tokens/s", "mean acceptance length", "threshold", "goodput", "predicted", "without drafts"))
     counted, now = moment.counted, moment.now
     tokens, drafts = counted.total("vllm:generation_tokens_total"), counted.total("vllm:spec_decode_num_drafts_total")
     accepted = counted.total("vllm:spec_decode_num_accepted_tokens_total")
-    table.add_row(
+    shown.add_row(
         "-" if not moment.seconds else f"{tokens / moment.seconds:.1f}",
         f"{1 + accepted / drafts:.2f}" if drafts else "-",
-        _gauge(now, "outrider_speculation_threshold_ratio", ".3f"),
-        _gauge(now, "outrider_goodput_tokens_per_second", ".1f"),
-        _gauge(now, "outrider_predicted_goodput_tokens_per_second", ".1f"),
-        _gauge(now, "outrider_plain_goodput_tokens_per_second", ".1f"),
+        *(number(now.total(name), shape) for name, shape in _GAUGES),
     )
-    return table
-
-
-def _gauge(now: Metrics, name: str, shape: str) -> str:
-    return format(now.total(name), shape) if now.has(name) else "-"
+    return shown
 
 
 def _targets(targets: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(
-        "target", "state", "running", "waiting", "cache", "depth", "reason", title="Targets", title_justify="left"
-    )
+    shown = table(("target", "state", "running", "waiting", "cache", "depth", "reason"), "Targets")
     for target in targets:
         cache = target.get("kv_usage")
-        table.add_row(
+        shown.add_row(
             str(target["address"]),
             str(target["state"]),
             *(str(target.get(key, "-")) for key in ("running", "waiting")),
             "-" if cache is None else f"{cache:.0%}",
             *(str(target.get(key, "-")) for key in ("depth", "depth_reason")),
         )
-    return table
+    return shown
 
 
-def _pools(moment: Moment) -> Table:
-    drafted = moment.counted.by("outrider_draft_tokens_total", "pool")
-    accepted = moment.counted.by("outrider_accepted_tokens_total", "pool")
-    table = Table("pool", "ready", "sessions", "accepted", *_LATE, "by position", title="Pools", title_justify="left")
-    positions = _positions(moment.counted)
-    for pool in moment.status["pools"]:
-        name = pool["pool"]
-        tokens = drafted.get(name, 0.0)
-        dropped = _dropped(moment.counted, name)
-        table.add_row(
-            name,
-            f"{pool['ready']}/{pool['workers']}",
-            str(pool["sessions"]),
-            f"{accepted.get(name, 0.0) / tokens:.0%}" if tokens else "-",
-            *(f"{dropped.get(reason, 0.0):.0f}" for reason in _LATE),
-            positions,
-        )
-        positions = ""  # they are of all pools together
-    return table
-
-
-def _positions(counted: Metrics) -> str:
-    drafts = counted.total("vllm:spec_decode_num_drafts_total")
-    accepted = counted.by("vllm:spec_decode_num_accepted_tokens_per_pos_total", "position")
-    shown = [accepted[key] for key in sorted(accepted, key=int)][:_POSITIONS]
-    return " ".join(f"{value / drafts:.0%}" for value in shown) if drafts else "-"
-
-
-def _dropped(counted: Metrics, pool: str) -> dict[str, float]:
-    sums: dict[str, float] = {}
-    for sample in counted.samples:
-        if sample.name == "outrider_draft_link_dropped_total" and sample.labels.get("pool") == pool:
-            reason = sample.labels.get("reason", "")
-            sums[reason] = sums.get(reason, 0.0) + sample.value
-    return sums
+def _replicas(decisions: Sequence[Mapping[str, Any]]) -> Table:
+    shown = table(("deployment", "running", "wanted", "desired", "reason"), "Replicas")
+    for decision in decisions:
+        shown.add_row(*(str(decision[key]) for key in ("deployment", "running", "wanted", "desired", "reason")))
+    return shown
 
 
 def _workers(status: Mapping[str, Any]) -> Table:
-    table = Table("worker", "pool", "state", "sessions", "fault", title="Draft workers", title_justify="left")
+    shown = table(("worker", "pool", "state", "sessions", "fault"), "Draft workers")
     for worker in status["draft_workers"]:
         cells = (worker["address"], worker.get("pool", ""), worker["state"], worker.get("sessions", ""))
-        table.add_row(*(str(cell) for cell in cells), str(worker.get("fault") or ""))
-    return table
+        shown.add_row(*(str(cell) for cell in cells), str(worker.get("fault") or ""))
+    return shown

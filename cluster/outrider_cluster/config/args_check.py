@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from outrider_cluster.config.finding import Finding, KeyPath, show, unknown_key
+from outrider_cluster.config.finding import Finding, show, unknown_key
+from outrider_cluster.config.model_check import judge_place, judge_size
 from outrider_cluster.config.network import NetworkSettings
+from outrider_cluster.config.places import with_place
 from outrider_cluster.config.pools import read_pool
 from outrider_cluster.config.settings_check import check_settings
 from outrider_cluster.config.speculation import Speculation, SpeculativeConfig, read_speculation
 from outrider_cluster.controller.settings import ControllerSettings
 from outrider_cluster.gateway.settings import GatewaySettings
-from outrider_runtime.models.head_counts import DEMO_HEADS, head_counts_in
+from outrider_draft.methods import METHODS
+from outrider_runtime.errors import shorten
 from outrider_runtime.settings import Settings
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.settings import ModelSettings, TargetSettings
+from outrider_wire.sampling import MAX_CHOICES
 
 PLAIN_SECTIONS: Mapping[str, type[Settings]] = {
     "model": ModelSettings,
@@ -30,6 +34,11 @@ PLAIN_SECTIONS: Mapping[str, type[Settings]] = {
 """Sections that are one settings object each."""
 _SPECULATION, _POOLS = "speculative_config", "draft_pools"
 SECTIONS = (*PLAIN_SECTIONS, _SPECULATION, _POOLS)
+_PLACES: list[tuple[str, type[Settings]]] = [
+    *PLAIN_SECTIONS.items(),
+    (_SPECULATION, SpeculativeConfig),
+    *((_POOLS, method.settings) for method in METHODS.values()),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +66,15 @@ def read_args(value: object) -> Args:
     data = {key: inner for key, inner in given.items() if key in SECTIONS}
     data |= {_SPECULATION: speculation.cluster, _POOLS: pools}
     findings += _judge_whole(data, {finding.path[0] for finding in findings})
-    return Args(data, tuple(findings))
+    return Args(data, tuple(with_place(finding, _PLACES) for finding in findings))
 
 
 def _judge_sections(value: Mapping[Any, Any]) -> Iterator[Finding]:
     for key, inner in value.items():
-        if key not in SECTIONS:
-            yield unknown_key((str(key),), inner, SECTIONS)
+        if not isinstance(key, str):
+            yield Finding((shorten(key).strip('"'),), "a key must be text", None, None, "Put it in quotes.")
+        elif key not in SECTIONS:
+            yield unknown_key((key,), inner, SECTIONS)
         elif key in PLAIN_SECTIONS and inner is not None:
             yield from (finding.under((key,)) for finding in check_settings(PLAIN_SECTIONS[key], inner))
 
@@ -100,10 +111,11 @@ def _repeated_names(entries: Iterable[object]) -> Iterator[Finding]:
     seen: set[str] = set()
     for i, entry in enumerate(entries):
         name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", None)
+        if not isinstance(name, str):
+            continue
         if name in seen:
             yield Finding((_POOLS, i, "name"), "is the name of an earlier pool", show((), name), "a name of its own")
-        if isinstance(name, str):
-            seen.add(name)
+        seen.add(name)
 
 
 def _judge_whole(data: Mapping[str, Any], faulty: Set[str | int]) -> Iterator[Finding]:
@@ -113,12 +125,15 @@ def _judge_whole(data: Mapping[str, Any], faulty: Set[str | int]) -> Iterator[Fi
     if not faulty & {_SPECULATION, _POOLS}:
         yield from _judge_rule(SpeculativeConfig.model_validate(data[_SPECULATION]), data[_POOLS])
     if "model" not in faulty:
-        yield from _judge_model(ModelSettings.model_validate(data.get("model", {})))
+        yield from judge_place(ModelSettings.model_validate(data.get("model", {})))
     if "target" not in faulty:
         yield from _judge_target(TargetSettings.model_validate(data.get("target", {})))
+    if not faulty & {"gateway", "target"}:
+        gateway = GatewaySettings.model_validate(data.get("gateway", {}))
+        yield from _judge_largest_request(gateway, TargetSettings.model_validate(data.get("target", {})))
     if not faulty & {"model", "target"}:
         model = ModelSettings.model_validate(data.get("model", {}))
-        yield from _judge_heads(model, TargetSettings.model_validate(data.get("target", {})))
+        yield from judge_size(model, TargetSettings.model_validate(data.get("target", {})))
 
 
 def _judge_depth(data: Mapping[str, Any]) -> Iterator[Finding]:
@@ -137,6 +152,18 @@ def _judge_target(target: TargetSettings) -> Iterator[Finding]:
         yield Finding(path, "leaves no token for some requests", str(target.max_num_batched_tokens), allowed)
 
 
+def _judge_largest_request(gateway: GatewaySettings, target: TargetSettings) -> Iterator[Finding]:
+    """A request that the gateway takes and that idle targets could never hold: every retry would be refused again."""
+    choices = gateway.max_prompts * MAX_CHOICES
+    if (target.max_waiting + target.max_num_seqs) * target.replicas < choices:
+        least = math.ceil(choices / target.replicas) - target.max_num_seqs
+        problem = (
+            f"leaves no room for the largest request, gateway.max_prompts {gateway.max_prompts} x {MAX_CHOICES} "
+            f"choices, with target.max_num_seqs {target.max_num_seqs} and target.replicas {target.replicas}"
+        )
+        yield Finding(("target", "max_waiting"), problem, str(target.max_waiting), f"at least {least}")
+
+
 def _judge_rule(speculation: SpeculativeConfig, pools: Sequence[object]) -> Iterator[Finding]:
     """Rules of acceptance that do not go with the pools."""
     path, method = (_SPECULATION, "rejection_sample_method"), speculation.rejection_sample_method
@@ -145,24 +172,3 @@ def _judge_rule(speculation: SpeculativeConfig, pools: Sequence[object]) -> Iter
         yield Finding(path, problem, show(path, method), "coupled or strict, or one pool")
     if method == "synthetic" and not pools:
         yield Finding(path, "pretends to accept proposals, but there is no draft pool", show(path, method))
-
-
-def _judge_heads(model: ModelSettings, target: TargetSettings) -> Iterator[Finding]:
-    """Heads that do not divide among the ranks, of a model that can be seen from here; others are judged at start."""
-    heads = DEMO_HEADS if model.source == "demo" else head_counts_in(Path(model.source))
-    refusal = None if heads is None else heads.refusal(target.tensor_parallel_size)
-    if heads is not None and refusal is not None:
-        sizes = ", ".join(map(str, heads.sizes))
-        path = ("target", "tensor_parallel_size")
-        yield Finding(path, f"does not fit the model: {refusal}", str(target.tensor_parallel_size), sizes)
-
-
-def _judge_model(model: ModelSettings) -> Iterator[Finding]:
-    """Places that every replica must find in the same way, and a revision of what has none."""
-    for key, place in (("source", model.source), ("cache_dir", model.cache_dir)):
-        if place is not None and place.startswith((".", "~")):
-            path: KeyPath = ("model", key)
-            problem = "depends on where a replica happens to run"
-            yield Finding(path, problem, show(path, place), "an absolute path" + (" or a hub id" * (key == "source")))
-    if model.revision is not None and (model.source == "demo" or model.source.startswith("/")):
-        yield Finding(("model", "revision"), "is for hub ids only", show((), model.revision), None, "Leave it out.")

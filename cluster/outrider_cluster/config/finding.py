@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from outrider_runtime.errors import shorten
+from outrider_runtime.errors import Words, shorten
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 """Keys and list positions from the top of a document to a value."""
 
-_MOST_NAMES, _ALIKE = 12, 3
+UNKNOWN_KEY = "unknown key"
+"""The problem of a key that does not exist where it stands."""
+_MOST_NAMES, _ALIKE, _LEAST_LIKENESS = 12, 3, 0.5
 _SECRET_KEYS = {"api_keys", "ssl_keyfile_password"}
 
 
@@ -46,7 +48,7 @@ class Finding:
 
 def format_path(path: KeyPath) -> str:
     """`path` as people write it: ``applications[0].args.target``."""
-    text = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path)
+    text = "".join(f"[{key}]" if isinstance(key, int) else f".{shorten(Words(key))}" for key in path)
     return text.removeprefix(".")
 
 
@@ -62,10 +64,12 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
 
 
 def _known_keys(word: object, names: Sequence[str]) -> str:
-    """All keys where a person can take them in, else those that look most like `word`."""
-    if len(names) <= _MOST_NAMES:
-        return f"one of the keys {', '.join(names)}" if names else "no key"
-    alike = difflib.get_close_matches(str(word)[:80].lower(), names, n=_ALIKE, cutoff=0.0)
+    """All keys, or of many those that look like `word` if any do."""
+    if not names:
+        return "no key"
+    alike = difflib.get_close_matches(str(word)[:80].lower(), names, n=_ALIKE, cutoff=_LEAST_LIKENESS)
+    if len(names) <= _MOST_NAMES or not alike:
+        return f"one of the keys {', '.join(names)}"
     return f"one of {len(names)} keys, the nearest are {', '.join(alike)}"
 
 
@@ -75,7 +79,7 @@ def unknown_key(path: KeyPath, value: object, known: Iterable[str]) -> Finding:
     close = nearest(path[-1], names)
     return Finding(
         path=path,
-        problem="unknown key",
+        problem=UNKNOWN_KEY,
         value=show(path, value),
         allowed=_known_keys(path[-1], names),
         suggestion=None if close is None else f"Did you mean {close}?",

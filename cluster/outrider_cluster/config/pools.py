@@ -38,7 +38,7 @@ def read_pool(value: object) -> Pool:
         value: the entry as the user wrote it.
     """
     if isinstance(value, PoolSettings):
-        return Pool(value.model_dump())
+        return Pool(value.model_dump(exclude_unset=True) | {"method": value.method})
     if not isinstance(value, Mapping):
         return Pool(findings=(Finding((), "must be a mapping of keys to values", show((), value)),))
     method = infer_method(value)
@@ -64,11 +64,13 @@ def _judge_method(method: object) -> Finding | None:
     allowed = " or ".join(sorted(AVAILABLE))
     if method is None:
         return Finding(("method",), "is required", None, allowed)
+    path = ("method",)
+    if not isinstance(method, str):
+        return Finding(path, "must be text", show(path, method), allowed)
     if method in AVAILABLE:
         return None
-    path = ("method",)
     if method in METHODS:
-        return Finding(path, f"{method} is not available yet", show(path, method), allowed)
+        return Finding(path, "is not available yet", show(path, method), allowed)
     close = nearest(method, [*AVAILABLE, *METHODS])
     hint = None if close is None else f"Did you mean {close}?"
     return Finding(path, "is no drafting method", show(path, method), allowed, hint)

@@ -1,8 +1,8 @@
-"""Ports of a file: two listeners of one node must not want the same."""
+"""Listeners that a file asks for at fixed addresses: two of one node must not want the same port."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from outrider_cluster.config.cluster import ClusterConfig
@@ -11,20 +11,20 @@ from outrider_cluster.config.serve_schema import ServeFile
 
 
 @dataclass(frozen=True, slots=True)
-class _Listener:
+class Listener:
+    """One server of ours or of Serve, and the key that sets its port."""
+
     path: KeyPath
+    host: str
+    """Address that it binds; 0.0.0.0 for all."""
     port: int
+    """0 takes a free one."""
 
 
-def repeated_ports(file: ServeFile, configs: Mapping[int, ClusterConfig]) -> Iterator[Finding]:
-    """Listeners that want a port which an earlier one has. Port 0 takes a free one.
-
-    Args:
-        file: the whole file.
-        configs: our applications by their place in it.
-    """
+def repeated_ports(asked: Iterable[Listener]) -> Iterator[Finding]:
+    """Listeners that want a port which an earlier one has. Port 0 takes a free one."""
     taken: dict[int, KeyPath] = {}
-    for listener in _listeners(file, configs):
+    for listener in asked:
         other = taken.get(listener.port)
         if other is not None:
             hint = "Serve's own proxies and our gateway listen side by side: give each a port of its own."
@@ -34,12 +34,19 @@ def repeated_ports(file: ServeFile, configs: Mapping[int, ClusterConfig]) -> Ite
             taken[listener.port] = listener.path
 
 
-def _listeners(file: ServeFile, configs: Mapping[int, ClusterConfig]) -> Iterator[_Listener]:
+def listeners(file: ServeFile, configs: Mapping[int, ClusterConfig]) -> Iterator[Listener]:
+    """Serve's proxies and our gateways.
+
+    Args:
+        file: the whole file.
+        configs: our applications by their place in it.
+    """
     if file.proxy_location != "Disabled":
-        yield _Listener(("http_options", "port"), file.http_options.port)
+        yield Listener(("http_options", "port"), file.http_options.host, file.http_options.port)
         if file.grpc_options.grpc_servicer_functions:
-            yield _Listener(("grpc_options", "port"), file.grpc_options.port)
+            yield Listener(("grpc_options", "port"), "0.0.0.0", file.grpc_options.port)
     for i, config in configs.items():
         gateway: KeyPath = ("applications", i, "args", "gateway")
-        yield _Listener((*gateway, "http_port"), config.gateway.http_port)
-        yield _Listener((*gateway, "grpc_port"), config.gateway.grpc_port)
+        host = config.gateway.http_host
+        yield Listener((*gateway, "http_port"), host, config.gateway.http_port)
+        yield Listener((*gateway, "grpc_port"), host, config.gateway.grpc_port)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from outrider_cluster.config.code_place import CodeUri
 from outrider_runtime.settings import Settings
 
 _NonNegative = Field(default=0.0, ge=0)
@@ -18,8 +19,8 @@ _NonNegative = Field(default=0.0, ge=0)
 class RuntimeEnvKeys(Settings):
     """Ray's ``runtime_env``."""
 
-    working_dir: str | None = None
-    py_modules: list[str] | None = None
+    working_dir: CodeUri | None = None
+    py_modules: list[CodeUri] | None = None
     py_executable: str | None = None
     java_jars: list[str] | None = None
     excludes: list[str] | None = None

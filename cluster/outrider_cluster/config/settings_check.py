@@ -12,6 +12,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from outrider_cluster.config.finding import Finding, KeyPath, show, unknown_key
+from outrider_cluster.config.wording import kind_wanted_by, problem_of
+from outrider_runtime.errors import shorten
+from outrider_runtime.settings import parse_bytes
 
 _NAMES = {int: "an integer", float: "a number", str: "text", bool: "true or false", SecretStr: "text"}
 _BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than", "pattern": "matching"}
@@ -27,7 +30,7 @@ def check_settings(model: type[BaseModel], value: object) -> list[Finding]:
         return []
     if not isinstance(value, Mapping):
         return [Finding((), "must be a mapping of keys to values", show((), value))]
-    found = [*_odd_keys(value), *_booleans_for_numbers(model, value)]
+    found = [*_booleans_for_numbers(model, value)]
     try:
         model.model_validate(dict(value))
     except ValidationError as error:
@@ -37,31 +40,43 @@ def check_settings(model: type[BaseModel], value: object) -> list[Finding]:
 
 def describe(field: FieldInfo) -> str:
     """What a field takes, in words: type, choices and bounds."""
-    return " ".join([_describe_type(field.annotation), *_describe_bounds(field.metadata)])
+    is_size = any(getattr(part, "func", None) is parse_bytes for part in field.metadata)
+    kind = "a number of bytes or a size such as 512MiB," if is_size else _describe_type(field.annotation)
+    return " ".join([kind, *_describe_bounds(field.metadata)])
 
 
 def _describe_bounds(metadata: Sequence[Any]) -> list[str]:
     sources = [inner for part in metadata for inner in (part.metadata if isinstance(part, FieldInfo) else [part])]
     found = [(phrase, getattr(source, name, None)) for source in sources for name, phrase in _BOUNDS.items()]
     words = [f"{phrase} {bound}" for phrase, bound in found if bound is not None]
+    lengths = [getattr(source, "min_length", None) for source in sources]
+    words += [f"of at least {least} character{'s' * (least > 1)}" for least in lengths if least]
     return [", ".join(words)] if words else []
 
 
 def field_at(model: type[BaseModel], path: KeyPath) -> FieldInfo | None:
-    """The field that `path` leads to; None when it leads elsewhere (into a free mapping, or nowhere)."""
+    """The field that `path` leads to; None when it leads elsewhere (into a free mapping, or nowhere).
+
+    A name in a mapping of names to settings belongs to the field of the mapping, as a place in a list does.
+    """
     current: type[BaseModel] | None = model
     field: FieldInfo | None = None
+    names_follow = False
     for key in path:
-        if isinstance(key, int):
+        if isinstance(key, int) or names_follow:
+            names_follow = False
             continue
         field = current.model_fields.get(key) if current is not None else None
         if field is None:
             return None
-        current = _model_in(field.annotation)
+        current = model_in(field.annotation)
+        names_follow = current is not None and _is_mapping(field.annotation)
     return field
 
 
 def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
+    if error["type"] == "invalid_key" or error["loc"][-1:] == ("[key]",):
+        return _key_that_is_no_text(error)
     path = _path_of(model, error["loc"])
     if error["type"] == "extra_forbidden":
         parent = _model_at(model, path[:-1])
@@ -70,10 +85,18 @@ def _finding(model: type[BaseModel], error: ErrorDetails) -> Finding:
     allowed = None if field is None or not path else describe(field)
     if error["type"] == "missing":
         return Finding(path, "is required", None, allowed)
-    problem = error["msg"].removeprefix("Value error, ")
-    if not path:  # a rule about several keys names their values itself
-        return Finding(path, problem)
-    return Finding(path, problem[:1].lower() + problem[1:], show(path, error["input"]), allowed)
+    if error["type"] == "value_error":
+        is_rule = not path or isinstance(error["input"], Mapping)  # about several keys: it names their values itself
+        return Finding(path, problem_of(error), None if is_rule else show(path, error["input"]))
+    if field is None or isinstance(path[-1], int):  # within a list or a free mapping: the field around it says nothing
+        allowed = kind_wanted_by(error) or allowed
+    return Finding(path, problem_of(error), show(path, error["input"]), allowed)
+
+
+def _key_that_is_no_text(error: ErrorDetails) -> Finding:
+    """YAML reads ``on:`` and ``1:`` as something else than text. Such a key is written as YAML spells it."""
+    path = (*error["loc"][:-1], shorten(error["input"]).strip('"'))
+    return Finding(path, "a key must be text", None, None, "Put it in quotes.")
 
 
 def _path_of(model: type[BaseModel], location: KeyPath) -> KeyPath:
@@ -92,16 +115,18 @@ def _model_at(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:
     if not any(isinstance(key, str) for key in path):
         return model
     field = field_at(model, path)
-    return None if field is None else _model_in(field.annotation)
+    return None if field is None else model_in(field.annotation)
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
-    """The only model within an annotation, looking through Annotated, unions and sequences."""
+def model_in(annotation: Any) -> type[BaseModel] | None:
+    """The only model within an annotation, looking through Annotated, unions, sequences and values of mappings."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    if get_origin(annotation) in (dict, Mapping):
-        return None
-    return next((found for part in get_args(annotation) if (found := _model_in(part)) is not None), None)
+    return next((found for part in get_args(annotation) if (found := model_in(part)) is not None), None)
+
+
+def _is_mapping(annotation: Any) -> bool:
+    return get_origin(annotation) in (dict, Mapping)
 
 
 def _describe_type(annotation: Any) -> str:
@@ -113,19 +138,10 @@ def _describe_type(annotation: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(_describe_type(part) for part in parts if part is not type(None))
     if origin in (list, tuple):
-        return f"a list of {_describe_type(parts[0])}" if parts else "a list"
+        return f"a list, each entry {_describe_type(parts[0])}" if parts else "a list"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return " or ".join(str(member.value) for member in annotation)
     return _NAMES.get(annotation, "a mapping of keys to values")
-
-
-def _odd_keys(value: Mapping[object, object], path: KeyPath = ()) -> Iterator[Finding]:
-    """Keys that are no text: YAML reads ``on:`` and ``1:`` as something else, and pydantic raises at them."""
-    for key, inner in value.items():
-        if not isinstance(key, str):
-            yield Finding((*path, str(key)), "a key must be text", show(path, key), None, "Put it in quotes.")
-        elif isinstance(inner, Mapping):
-            yield from _odd_keys(inner, (*path, key))
 
 
 def _booleans_for_numbers(model: type[BaseModel], value: Mapping[str, object]) -> Iterator[Finding]:
@@ -133,12 +149,16 @@ def _booleans_for_numbers(model: type[BaseModel], value: Mapping[str, object]) -
         field = model.model_fields.get(name) if isinstance(name, str) else None
         if field is None:
             continue
-        nested = _model_in(field.annotation)
+        nested = model_in(field.annotation)
         if isinstance(inner, bool) and _takes_numbers_only(field.annotation):
             yield Finding((name,), "must be a number", show((name,), inner), describe(field))
         elif nested is not None and isinstance(inner, Mapping):
-            deeper = _booleans_for_numbers(nested, cast("Mapping[str, object]", inner))
-            yield from (finding.under((name,)) for finding in deeper)
+            named = _is_mapping(field.annotation)
+            parts = {(name, key): part for key, part in inner.items()} if named else {(name,): inner}
+            for place, part in parts.items():
+                if isinstance(part, Mapping):
+                    deeper = _booleans_for_numbers(nested, cast("Mapping[str, object]", part))
+                    yield from (finding.under(place) for finding in deeper)
 
 
 def _takes_numbers_only(annotation: Any) -> bool:

@@ -1,6 +1,7 @@
 """Strict, offline validation of a whole Serve config file: Serve's keys and ours, all faults at once.
 
-Knows the file only: whether a model exists, or a port is free, shows when it is deployed.
+Knows the file and, unless it is meant for other machines, the model folders that it names; whether a hub has a model,
+or a port is free, shows when it is served.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any
 
 from outrider_cluster.config.args_check import Args, read_args
 from outrider_cluster.config.cluster import ClusterConfig
-from outrider_cluster.config.deployments import deployment_names
+from outrider_cluster.config.deployments import CONTROLLER, GATEWAY, TARGET, deployment_names, draft_deployment
 from outrider_cluster.config.finding import Finding, KeyPath, nearest, show
-from outrider_cluster.config.ports import repeated_ports
+from outrider_cluster.config.model_check import judge_folder
+from outrider_cluster.config.ports import Listener, listeners, repeated_ports
 from outrider_cluster.config.serve_schema import ServeFile
 from outrider_cluster.config.settings_check import check_settings
 from outrider_cluster.config.yaml_source import YamlSource, read_yaml
@@ -30,34 +32,49 @@ class Validated:
     source: YamlSource
     configs: Mapping[str, ClusterConfig]
     """Our applications by name; only those without faults."""
+    listeners: tuple[Listener, ...]
+    """Addresses that it asks for; none of a file whose own keys have faults."""
     findings: tuple[Finding, ...]
 
 
-def validate_file(path: Path) -> Validated:
+def validate_file(path: Path, served_here: bool = True) -> Validated:
     """Validate the file at `path`.
+
+    Args:
+        path: a file for `ray serve deploy`.
+        served_here: whether its model folders must be on this machine.
 
     Raises:
         InvalidConfig: it cannot be read, or is no YAML.
     """
-    return validate_source(read_yaml(path))
+    return validate_source(read_yaml(path), served_here)
 
 
-def validate_source(source: YamlSource) -> Validated:
-    """Validate what a file says; findings are in the order of the file."""
-    findings = [*source.findings, *check_settings(ServeFile, source.data)]
+def validate_source(source: YamlSource, served_here: bool = False) -> Validated:
+    """Validate what a file says; findings are in the order of the file. `served_here` as in `validate_file`."""
+    own = check_settings(ServeFile, source.data)
+    findings = [*own]
     ours = {i: app for i, app in enumerate(_applications(source.data)) if _is_ours(app)}
     judged = {i: read_args(app.get("args")) for i, app in ours.items()}
     for i, args in judged.items():
         findings += [finding.under(("applications", i, "args")) for finding in args.findings]
     configs = {i: ClusterConfig.model_validate(ours[i].get("args") or {}) for i in ours if not judged[i].findings}
-    findings += _judge_applications(source.data, ours)
+    if served_here:
+        for i, config in configs.items():
+            findings += [finding.under(("applications", i, "args")) for finding in judge_folder(config.model)]
+    findings += _judge_applications(source.data, ours, bool(own))
     findings += _judge_deployments(ours, judged)
-    if not check_settings(ServeFile, source.data):
-        findings += repeated_ports(ServeFile.model_validate(source.data), configs)
+    asked: tuple[Listener, ...] = ()
+    if not own:
+        file = ServeFile.model_validate(source.data)
+        asked = tuple(listeners(file, configs))
+        findings += repeated_ports(asked)
+    misread = {finding.path for finding in source.findings}  # of these only the first cause is told
+    findings = [*source.findings, *(finding for finding in findings if finding.path not in misread)]
     placed = [replace(finding, line=finding.line or source.line_of(finding.path)) for finding in findings]
     placed.sort(key=lambda finding: finding.line or 0)
     names = {str(ours[i].get("name", "default")): config for i, config in configs.items()}
-    return Validated(source, names, tuple(placed))
+    return Validated(source, names, asked, tuple(placed))
 
 
 def _applications(data: object) -> list[Mapping[str, Any]]:
@@ -69,14 +86,15 @@ def _is_ours(app: Mapping[str, Any]) -> bool:
     return str(app.get("import_path")).replace(":", ".") == IMPORT_PATH.replace(":", ".")
 
 
-def _judge_applications(data: object, ours: Mapping[int, Mapping[str, Any]]) -> Iterator[Finding]:
+def _judge_applications(data: object, ours: Mapping[int, Mapping[str, Any]], faulty: bool) -> Iterator[Finding]:
+    """Rules about applications. Where Serve's keys are `faulty`, or one looks like ours, ours is not missed besides."""
     apps = _applications(data)
     for i, app in enumerate(apps):
         path = ("applications", i, "import_path")
         if i not in ours and nearest(app.get("import_path"), [IMPORT_PATH]):
-            hint = f"Did you mean {IMPORT_PATH}?"
+            hint, faulty = f"Did you mean {IMPORT_PATH}?", True
             yield Finding(path, "names no application", show(path, app["import_path"]), IMPORT_PATH, hint)
-    if apps and not ours:
+    if apps and not ours and not faulty:
         problem = "holds no application of Outrider"
         yield Finding(("applications",), problem, None, f"at least one with import_path {IMPORT_PATH}")
     if isinstance(data, Mapping) and data.get("applications") == []:
@@ -103,12 +121,14 @@ def _judge_deployments(ours: Mapping[int, Mapping[str, Any]], judged: Mapping[in
     for i, app in ours.items():
         if judged[i].findings:
             continue  # which deployments there are depends on the pools
-        known = deployment_names(ClusterConfig.model_validate(app.get("args") or {}).pool_names)
+        config = ClusterConfig.model_validate(app.get("args") or {})
+        known, scaled = deployment_names(config.pool_names), _scaled(config)
         entries = app.get("deployments")
         for j, entry in enumerate(entries if isinstance(entries, list) else []):
             if isinstance(entry, Mapping) and "name" in entry:
                 path: KeyPath = ("applications", i, "deployments", j)
                 yield from _judge_deployment(entry, path, known)
+                yield from _judge_replicas(entry, path, scaled)
 
 
 def _judge_deployment(entry: Mapping[str, Any], path: KeyPath, known: tuple[str, ...]) -> Iterator[Finding]:
@@ -117,5 +137,27 @@ def _judge_deployment(entry: Mapping[str, Any], path: KeyPath, known: tuple[str,
         hint = None if close is None else f"Did you mean {close}?"
         yield Finding((*path, "name"), "names no deployment", show(path, name), ", ".join(known), hint)
     count = entry.get("num_replicas")
-    if name == "Controller" and count not in (None, 1):
+    if name == CONTROLLER and count not in (None, 1):
         yield Finding((*path, "num_replicas"), "must stay 1: there is one list of members", show(path, count), "1")
+    if name == CONTROLLER and entry.get("autoscaling_config") is not None:
+        problem = "must stay away: there is one list of members"
+        yield Finding((*path, "autoscaling_config"), problem, show(path, entry["autoscaling_config"]))
+
+
+def _judge_replicas(entry: Mapping[str, Any], path: KeyPath, scaled: Mapping[str, str]) -> Iterator[Finding]:
+    """Numbers of replicas that would take the place of what our own settings say."""
+    own = scaled.get(entry["name"])
+    for key in ("num_replicas", "autoscaling_config"):
+        if own is not None and entry.get(key) is not None:
+            yield Finding(
+                (*path, key), f"contradicts args.{own}", show(path, entry[key]), None, "Leave one of them out."
+            )
+
+
+def _scaled(config: ClusterConfig) -> dict[str, str]:
+    """Where our settings let the number of replicas change, by deployment."""
+    found = {TARGET: "target.autoscaling"} if config.target.autoscaling else {}
+    found |= {GATEWAY: "gateway.autoscaling"} if config.gateway.autoscaling else {}
+    for i, pool in enumerate(config.draft_pools):
+        found |= {draft_deployment(pool.name): f"draft_pools[{i}].autoscaling"} if pool.autoscaling else {}
+    return {**found, CONTROLLER: next(iter(found.values()))} if found else {}

@@ -31,15 +31,16 @@ class ClusterMetrics:
         self._max_series = max_series
         self._departed: OrderedDict[str, str] = OrderedDict()
         self._long_gone = MetricSum(max_series)
-        self._registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
+        """For what the controller itself counts."""
         self._members = Gauge(
-            "outrider_cluster_members", "Live processes, by kind and state.", ("kind", "state"), registry=self._registry
+            "outrider_cluster_members", "Live processes, by kind and state.", ("kind", "state"), registry=self.registry
         )
         self._unreadable = CounterMetric(
-            "outrider_controller_unreadable_metrics", "Members' metrics that were no metrics.", registry=self._registry
+            "outrider_controller_unreadable_metrics", "Members' metrics that were no metrics.", registry=self.registry
         )
         self._dropped = Gauge(
-            "outrider_controller_dropped_series", "Series left out of the last sum.", registry=self._registry
+            "outrider_controller_dropped_series", "Series left out of the last sum.", registry=self.registry
         )
 
     def departed(self, incarnation: str, metrics: str) -> None:
@@ -68,7 +69,7 @@ class ClusterMetrics:
         for (kind, state), count in Counter((m.kind.value, m.state.value) for m in snapshot.members).items():
             self._members.labels(kind, state).set(count)
         self._dropped.set(total.dropped + self._long_gone.dropped)
-        return total.render() + generate_latest(self._registry).decode()
+        return total.render() + generate_latest(self.registry).decode()
 
     def _add(self, total: MetricSum, text: str, gauges: bool) -> None:
         try:

@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from outrider_cluster.gateway.body_model import Body, NeutralOnly, neutral
 from outrider_runtime.errors import InvalidRequest
+from outrider_wire.sampling import MAX_CHOICE_TEXTS
 
 _ANY_OBJECT = '{"type":"object"}'
 
-Schema = str | bool | dict[str, Any]
+
+def _schema_or_text(value: object) -> object:
+    if not isinstance(value, str | bool | dict):
+        raise ValueError("an object, a JSON text, true or false")
+    return value
+
+
+Schema = Annotated[str | bool | dict[str, Any], BeforeValidator(_schema_or_text)]
+"""A JSON Schema, or the text of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +82,7 @@ class StructuredOutputs(Body):
     json_: Schema | None = Field(default=None, alias="json")
     json_object: bool | None = None
     regex: str | None = None
-    choice: list[str] | None = None
+    choice: Annotated[list[str], Field(max_length=MAX_CHOICE_TEXTS, fail_fast=True)] | None = None
 
     def forms(self) -> Iterator[AnswerForm]:
         """The prescribed forms."""

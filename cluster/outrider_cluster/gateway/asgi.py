@@ -9,11 +9,11 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, ExceptionHandler
 
 from outrider_cluster.gateway.doorkeeper import Doorkeeper
-from outrider_cluster.gateway.errors import ClientGone, error_answer, error_body, refusal_reason
+from outrider_cluster.gateway.errors import ClientGone, CutShort, error_answer, error_body, refusal_reason
 from outrider_cluster.gateway.gateway_metrics import GatewayMetrics
 from outrider_cluster.gateway.json_response import json_response
 from outrider_cluster.gateway.openai_front import OpenAiFront
@@ -58,9 +58,18 @@ def _pages(pages: Pages) -> list[Route]:
     ]
 
 
+def _served(routes: Sequence[BaseRoute]) -> list[str]:
+    """``POST /v1/completions``."""
+    return [
+        f"{'POST' if 'POST' in (route.methods or ()) else 'GET'} {route.path.replace(':path', '')}"
+        for route in routes
+        if isinstance(route, Route)
+    ]
+
+
 def _handlers(metrics: GatewayMetrics) -> dict[type[Exception], ExceptionHandler]:
     async def answer(request: Request, error: Exception) -> Response:
-        if not isinstance(error, ClientGone):
+        if not isinstance(error, ClientGone | CutShort):  # not refused: they count as cancelled
             metrics.refused(refusal_reason(error))
         if isinstance(error, EngineFailed):
             _log.error("request %s failed: %s", request.state.request_id, error)
@@ -70,6 +79,10 @@ def _handlers(metrics: GatewayMetrics) -> dict[type[Exception], ExceptionHandler
     async def answer_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         message = f"{request.method} {request.url.path[:200]}: {error.detail}"
+        if error.status_code == 404:
+            message += f"; served: {', '.join(_served(request.app.routes))}"
+        if error.status_code == 405:
+            message += f"; allowed: {' or '.join(sorted((error.headers or {})['Allow'].split(', ')))}"
         return json_response(error_body(error.status_code, message), error.status_code, error.headers)
 
     # What is not ours is answered without its cause; Starlette hands it on to the server, which logs it.

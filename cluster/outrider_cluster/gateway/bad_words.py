@@ -18,13 +18,13 @@ def bad_word_ids(words: Sequence[str], encode: Callable[[str], Sequence[int]]) -
         encode: text to ids, without special tokens around them.
 
     Raises:
-        InvalidRequest: a word has no ids.
+        InvalidRequest: a word is white space only.
     """
     runs: list[tuple[int, ...]] = []
     for at, word in enumerate(words):
         bare = tuple(encode(word.lstrip()))
         if not bare:
-            raise InvalidRequest(f"bad_words[{at}]", word, "a word that has tokens")
+            raise InvalidRequest(f"bad_words[{at}]", word, "a word of more than white space")
         spaced = tuple(encode(f" {word.lstrip()}"))
         runs.append(bare)
         if len(spaced) == len(bare) and spaced[0] != bare[0]:

@@ -10,8 +10,8 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from outrider_cluster.gateway.errors import UnknownParameter, UnsupportedParameter
 from outrider_runtime.errors import InvalidRequest, Words, shorten
@@ -27,6 +27,8 @@ _TYPES = {
     "model_type": "an object",
 }
 """JSON's words for what pydantic names by Python's types and our classes."""
+
+_KEY_CHARACTERS = 64
 
 
 class NeutralOnly:
@@ -61,6 +63,8 @@ class Body(BaseModel):
     """Known parameters that change nothing about the answer."""
     neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {}
     """Known parameters that are not served."""
+    elsewhere: ClassVar[Mapping[str, str]] = {}
+    """Fields of another API, and what to say of them."""
 
     @classmethod
     def parse(cls, raw: Mapping[str, object]) -> Self:
@@ -87,7 +91,7 @@ class Body(BaseModel):
                 if not cls.neutral_only[key].is_neutral(value):
                     raise FoundField(key, value, cls.neutral_only[key].allowed, UnsupportedParameter)
             elif key not in cls.ignored:
-                raise FoundField(key, value, f"no such field{cls._nearest(key)}", UnknownParameter)
+                raise FoundField(key, value, cls._nearest(key), UnknownParameter)
         return kept
 
     @classmethod
@@ -97,9 +101,22 @@ class Body(BaseModel):
 
     @classmethod
     def _nearest(cls, key: str) -> str:
+        if key in cls.elsewhere:
+            return f"it belongs to {cls.elsewhere[key]}"
         known = sorted({*cls._served(), *cls.ignored, *cls.neutral_only})
         close = difflib.get_close_matches(key[:64], known, n=1, cutoff=0.5)
-        return f"; did you mean {shorten(close[0])}?" if close else f"; known here: {', '.join(sorted(cls._served()))}"
+        return f"did you mean {shorten(close[0])}?" if close else f"known here: {', '.join(sorted(cls._served()))}"
+
+
+def at_most(entries: int) -> BeforeValidator:
+    """Refuses a larger object before its members are looked at: pydantic would collect what is wrong with each."""
+
+    def check(value: object) -> object:
+        if isinstance(value, dict) and len(value) > entries:
+            raise PydanticCustomError("too_long", "too many entries", {"max_length": entries})
+        return value
+
+    return BeforeValidator(check)
 
 
 class FoundField(ValueError):
@@ -115,20 +132,28 @@ def _refusal(detail: ErrorDetails) -> InvalidRequest:
     if isinstance(cause, FoundField):
         return cause.refusal(_path([*detail["loc"], cause.key]), cause.value, cause.allowed)
     field = _path(detail["loc"]) or "body"
+    if detail["type"] == "too_long":
+        count, most = len(detail["input"]), detail["ctx"]["max_length"]
+        return InvalidRequest(field, Words(f"{count} entries"), f"at most {most} entries")
     if detail["type"] == "missing":
         return InvalidRequest(field, Words("nothing"), "a value: this field is required")
     return InvalidRequest(field, detail["input"], _allowed(detail))
 
 
 def _path(parts: Iterable[str | int]) -> str:
-    """``messages[0].role``."""
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts).removeprefix(".")
+    """``messages[0].role``. Keys are the client's: none of them may flood the answer."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{cut_key(part)}" for part in parts).removeprefix(".")
 
 
 def _allowed(detail: ErrorDetails) -> str:
     if detail["type"] == "literal_error":
         return str(detail["ctx"]["expected"]).replace("'", '"')
     return _TYPES.get(detail["type"]) or detail["msg"].removeprefix("Value error, ")
+
+
+def cut_key(key: str) -> str:
+    """A key of the client's as errors name it."""
+    return key if len(key) <= _KEY_CHARACTERS else key[: _KEY_CHARACTERS - 1] + "…"
 
 
 def _same(value: object, known: object) -> bool:

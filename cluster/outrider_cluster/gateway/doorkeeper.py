@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from outrider_cluster.gateway.bounded_protocol import UNREAD_EXTENSION
 from outrider_cluster.gateway.errors import error_answer
 from outrider_cluster.gateway.json_response import json_response
 from outrider_runtime.errors import InvalidRequest, OutriderError, Unauthenticated
@@ -51,7 +52,7 @@ class Doorkeeper:
         theirs = headers.get(REQUEST_ID_HEADER)
         valid = theirs is not None and _REQUEST_ID.fullmatch(theirs) is not None
         scope.setdefault("state", {})["request_id"] = ours
-        sending = _with_header(send, theirs if theirs is not None and valid else ours)
+        sending = _with_headers(scope, send, theirs if theirs is not None and valid else ours)
         try:
             if theirs is not None and not valid:
                 raise InvalidRequest(REQUEST_ID_HEADER, theirs, "1 to 64 characters of [A-Za-z0-9._-]")
@@ -78,10 +79,16 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode("utf-8", "replace")).digest()
 
 
-def _with_header(send: Send, request_id: str) -> Send:
+def _with_headers(scope: Scope, send: Send, request_id: str) -> Send:
+    """`send` with the request's id, and with the end of the connection where the request was not read to its own."""
+    is_unread = scope.get("extensions", {}).get(UNREAD_EXTENSION, bool)
+
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
-            MutableHeaders(scope=message)[REQUEST_ID_HEADER] = request_id
+            headers = MutableHeaders(scope=message)
+            headers[REQUEST_ID_HEADER] = request_id
+            if is_unread():
+                headers["connection"] = "close"
         await send(message)
 
     return sending

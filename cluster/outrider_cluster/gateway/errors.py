@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from outrider_runtime.errors import InvalidRequest, OutriderError, Overloaded
+from outrider_runtime.errors import InvalidRequest, NotReady, OutriderError, Overloaded, shorten
 from outrider_wire.status import http_status_of
 
 JSON_MEDIA = "application/json"
@@ -18,7 +18,11 @@ class UnsupportedParameter(InvalidRequest):
 
 
 class UnknownParameter(InvalidRequest):
-    """A field that no API we know of has."""
+    """A field that no API we know of has; `allowed` says what may have been meant."""
+
+    def __init__(self, field: str, value: object, allowed: str) -> None:
+        super().__init__(field, value, allowed)
+        self.args = (f"unknown field {shorten(field)}; {allowed}",)
 
 
 class BodyTooLarge(InvalidRequest):
@@ -31,6 +35,10 @@ class UnsupportedMedia(InvalidRequest):
 
 class ClientGone(OutriderError):
     """The client closed the connection; whatever is answered, nobody reads it."""
+
+
+class CutShort(NotReady):
+    """The gateway stops, and the answer was not finished within its grace time."""
 
 
 class SlowReader(OutriderError):

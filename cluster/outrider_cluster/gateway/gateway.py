@@ -30,7 +30,7 @@ from outrider_cluster.gateway.settings import GatewaySettings
 from outrider_cluster.gateway.target_links import TargetLinks
 from outrider_cluster.heartbeat import HeartbeatLoop
 from outrider_runtime.clock import Clock, SystemClock
-from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot
+from outrider_wire.registry import GatewayMember, Member, MemberKind, MemberState, Snapshot
 
 _log = logging.getLogger(__name__)
 _RANDOM = SystemRandom()
@@ -68,7 +68,7 @@ class Gateway:
         self._links = TargetLinks()
         self._tasks: set[asyncio.Task[None]] = set()
         metrics = GatewayMetrics(registry, model.name, clock)
-        intake = Intake(model, self.view, randbits)
+        intake = Intake(model, self.view, randbits, settings.target_wait_s)
         self._dispatcher = Dispatcher(self.view, self._links, settings, metrics, clock)
         self._heartbeat = HeartbeatLoop(
             self.member, self.metrics_text, find_controller, self._update, clock, heartbeat_s
@@ -83,6 +83,7 @@ class Gateway:
         self._http = HttpListener(self.asgi, settings)
         self._grpc = GrpcListener(GenerateFront(intake, self._dispatcher, metrics, _new_id), settings, keys)
         self._drain_s = settings.drain_s
+        self._max_in_flight = settings.max_in_flight
 
     def _pages(self, model: ServedModel, ours: str) -> Pages:
         return Pages(
@@ -148,6 +149,7 @@ class Gateway:
             address=self._grpc.address,
             node=socket.gethostname(),
             pid=os.getpid(),
+            gateway=GatewayMember(self.in_flight, self._max_in_flight),
         )
 
     def metrics_text(self) -> str:

@@ -3,33 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from outrider_cluster.gateway.errors import error_body
+from outrider_cluster.gateway.bounded_protocol import bounded_protocol
 from outrider_cluster.gateway.settings import GatewaySettings
 
-ABORT_EXTENSION = "outrider.abort"
-"""Key in the scope's extensions of a function that drops the connection without flushing it."""
 _KEEP_ALIVE_S = 75
 """Longer than common clients keep idle connections, so that it is them who close: no request meets a closed door."""
 _BIND_PAUSE_S = 0.2
+_LAST_WORDS_S = 2.0
+"""For what is written to clients whose requests are cut short; one that does not read cannot hold us up."""
 _BACKLOG = 2048
 _BACKSTOP_S = 30.0
 """The system drops a connection that takes nothing this much later than we would: we do not watch whole answers."""
-
-_EARLY_END = "the client closed its side of the connection before the answer: keep it open until then"
-_EARLY_BODY = json.dumps(error_body(499, _EARLY_END, code="client_closed_request")).encode()
-_HALF_CLOSED = (
-    b"HTTP/1.1 499 Client Closed Request\r\ncontent-type: application/json\r\nconnection: close\r\n"
-    b"content-length: %d\r\n\r\n%b" % (len(_EARLY_BODY), _EARLY_BODY)
-)
 
 
 class HttpListener:
@@ -45,7 +36,7 @@ class HttpListener:
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=bounded_protocol(settings.max_header_bytes),
+                http=bounded_protocol(settings),
                 ws="none",
                 lifespan="off",
                 log_config=None,
@@ -75,10 +66,13 @@ class HttpListener:
             self._serving.result()
 
     async def stop(self) -> None:
-        """Close the port at once, let requests finish for `drain_s`, then cancel them."""
+        """Close the port at once, let requests finish for `drain_s`, then cancel them: their clients are told."""
         self._server.should_exit = True
         if self._serving is not None:
             await self._serving
+            cut = self._server.server_state.tasks
+            if cut:
+                await asyncio.wait(cut, timeout=_LAST_WORDS_S)
 
 
 class _Server(uvicorn.Server):
@@ -86,44 +80,6 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to the process's owner."""
         yield
-
-
-def bounded_protocol(max_header_bytes: int) -> type[asyncio.Protocol]:
-    """The protocol of uvicorn with a bound on the request head, and a way to drop a connection."""
-
-    class BoundedProtocol(HttpToolsProtocol):
-        _head_bytes = 0
-        _in_head = True
-
-        def data_received(self, data: bytes) -> None:
-            if self._in_head:
-                self._head_bytes += len(data)
-            super().data_received(data)
-            if self._in_head and self._head_bytes > max_header_bytes and not self.transport.is_closing():
-                self.send_400_response("Request head too large.")
-
-        def eof_received(self) -> None:
-            """A client that sends nothing more counts as gone: one that closed looks the same, and shall cost nothing.
-
-            One that only closed its sending half reads why it gets no answer.
-            """
-            if self.cycle is not None and not self.cycle.response_started:
-                self.transport.write(_HALF_CLOSED)
-            super().eof_received()
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self.scope["extensions"] = {ABORT_EXTENSION: self.transport.abort}  # type: ignore[dict-item]
-
-        def on_headers_complete(self) -> None:
-            self._in_head = False
-            super().on_headers_complete()
-
-        def on_message_complete(self) -> None:
-            self._in_head, self._head_bytes = True, 0
-            super().on_message_complete()
-
-    return BoundedProtocol
 
 
 async def _bind(settings: GatewaySettings) -> socket.socket:

@@ -27,13 +27,16 @@ def http_names(prompt_field: str, body: SamplingBody) -> Iterator[None]:
         if field.split(".")[0].split("[")[0] in _PROMPT_FIELDS:
             field = prompt_field
         field = field.replace("bad_word_ids", "bad_words", 1)
-        form = body.form()
+        allowed, form = error.allowed, body.form()
         if form is not None and field.split("[")[0] in _FORM_FIELDS:
             field = form.field
+        if form is not None and field == "ignore_eos":
+            for name in _FORM_FIELDS:
+                allowed = allowed.replace(f"together with {name}:", f"together with {form.field}:")
         if field == "logprobs" and isinstance(body, ChatBody):
             field = "top_logprobs"
         if field == "max_tokens" and isinstance(body, ChatBody) and body.max_completion_tokens is not None:
             field = "max_completion_tokens"
-        if field == error.field:
+        if (field, allowed) == (error.field, error.allowed):
             raise
-        raise InvalidRequest(field, error.value, error.allowed) from error
+        raise InvalidRequest(field, error.value, allowed) from error

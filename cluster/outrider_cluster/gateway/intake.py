@@ -9,14 +9,18 @@ from dataclasses import replace
 from outrider_cluster.gateway.bad_words import bad_word_ids
 from outrider_cluster.gateway.registry_view import RegistryView
 from outrider_cluster.gateway.served_model import ServedModel
-from outrider_runtime.errors import InvalidRequest
+from outrider_runtime.errors import InvalidRequest, Words
 from outrider_wire.generation import GenerationRequest
 from outrider_wire.sampling import MAX_DEPTH
 from outrider_wire.seeds import choose_seed
 from outrider_wire.validation import RequestLimits, validate_request
 
 INLINE_CHARACTERS = 2048
-"""Longer texts are tokenised on a thread, so that one long prompt does not hold up everybody's streams."""
+"""Longer texts are tokenised on a thread, which leaves Python's lock alone meanwhile: one long prompt does not hold up
+everybody's streams."""
+
+_MESSAGE_CHARACTERS = 16
+"""What a template adds to each message, about: many empty ones are long, too."""
 
 
 class Intake:
@@ -26,29 +30,34 @@ class Intake:
         model: the served model.
         view: knows the limits of the targets.
         randbits: random bits for seeds, as ``random.SystemRandom().getrandbits``.
+        target_wait_s: how long a request waits for the first target that ever gets ready.
     """
 
-    def __init__(self, model: ServedModel, view: RegistryView, randbits: Callable[[int], int]) -> None:
+    def __init__(
+        self, model: ServedModel, view: RegistryView, randbits: Callable[[int], int], target_wait_s: float
+    ) -> None:
         self.model = model
         self._view = view
+        self._target_wait_s = target_wait_s
         self._randbits = randbits
 
     def choose_seed(self) -> int:
         """A seed for a request without one, below 2**53."""
         return choose_seed(self._randbits)
 
-    def limits(self) -> RequestLimits:
+    async def limits(self) -> RequestLimits:
         """Bounds of requests now.
 
         Raises:
-            NotReady: no target has ever been ready.
+            NotReady: no target has ever been ready, even after `target_wait_s`.
         """
-        facts = self._view.facts()
+        facts = await self._view.facts_within(self._target_wait_s)
         return RequestLimits(
             models=(self.model.name,),
             vocab_size=facts.vocab_size,
             max_model_len=facts.max_model_len,
             pools=self.model.pools,
+            latency_classes=self.model.latency_classes,
             max_depth=MAX_DEPTH,
         )
 
@@ -60,7 +69,7 @@ class Intake:
             UnknownModel: it names another model.
             NotReady: no target has ever been ready.
         """
-        limits = self.limits()
+        limits = await self.limits()
         if request.prompt_text is not None or request.sampling.bad_words:
             validate_request(request, limits)  # refuses what is wrong before any work is spent on it
             request = await self._as_ids(request)
@@ -70,7 +79,7 @@ class Intake:
 
     async def _as_ids(self, request: GenerationRequest) -> GenerationRequest:
         if request.prompt_text is not None:
-            ids = await self.tokenize(request.prompt_text, add_special_tokens=True)
+            ids = await self._prompt_ids(request.prompt_text, add_special_tokens=True)
             request = replace(request, prompt_text=None, prompt_token_ids=tuple(ids))
         sampling = request.sampling
         if sampling.bad_words:
@@ -81,8 +90,11 @@ class Intake:
     def _encode_bare(self, text: str) -> list[int]:
         return self.model.tokenizer.encode(text, add_special_tokens=False)
 
-    async def tokenize(self, text: str, add_special_tokens: bool) -> list[int]:
-        """Ids of `text`."""
+    async def _prompt_ids(self, text: str, add_special_tokens: bool) -> list[int]:
+        least, most = self.model.tokenizer.least_tokens(text), (await self.limits()).max_model_len
+        if least >= most:  # before it is tokenised, which takes as long as the text is
+            rule = f"fewer than {most} tokens (max_model_len)"
+            raise InvalidRequest("prompt", Words(f"at least {least} tokens"), rule)
         encode = self.model.tokenizer.encode
         if len(text) <= INLINE_CHARACTERS:
             return encode(text, add_special_tokens=add_special_tokens)
@@ -92,12 +104,13 @@ class Intake:
         """Prompt ids of a conversation; the template brings its own special tokens.
 
         Raises:
-            InvalidRequest: no messages, or the template does not accept them.
+            InvalidRequest: no messages, the template does not accept them, or they are longer than the model takes.
+            NotReady: no target has ever been ready.
         """
         if not messages:
             raise InvalidRequest("messages", messages, "at least one message")
-        length = sum(len(str(message["content"])) for message in messages)
+        length = sum(len(str(message["content"])) + _MESSAGE_CHARACTERS for message in messages)
         if length <= INLINE_CHARACTERS:
-            return await self.tokenize(self.model.chat_template.render(messages), add_special_tokens=False)
+            return await self._prompt_ids(self.model.chat_template.render(messages), add_special_tokens=False)
         text = await asyncio.to_thread(self.model.chat_template.render, messages)
-        return await self.tokenize(text, add_special_tokens=False)
+        return await self._prompt_ids(text, add_special_tokens=False)

@@ -76,7 +76,7 @@ class OpenAiFront:
         return await self._answer(request, "chatcmpl", body, ChatDialect(), requests)
 
     async def _read(self, request: Request) -> dict[str, object]:
-        return await read_object(request, self.settings.max_body_bytes, self.settings.body_timeout_s)
+        return await read_object(request, self.settings)
 
     def _check(self, body: SamplingBody) -> None:
         """What concerns several fields."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from outrider_cluster.gateway.answer_form import (
     AnswerForm,
@@ -19,16 +19,30 @@ from outrider_cluster.gateway.answer_form import (
     only_form,
     vllm_forms,
 )
-from outrider_cluster.gateway.body_model import Body, FoundField, NeutralOnly, neutral
-from outrider_runtime.errors import InvalidRequest, shorten
-from outrider_wire.sampling import SamplingParams, SpeculationOptions
+from outrider_cluster.gateway.body_model import Body, FoundField, NeutralOnly, at_most, cut_key, neutral
+from outrider_cluster.gateway.message_body import MessageBody
+from outrider_runtime.errors import InvalidRequest
+from outrider_wire.sampling import (
+    MAX_BAD_WORDS,
+    MAX_BIASED_IDS,
+    MAX_CHOICE_TEXTS,
+    MAX_STOP_STRINGS,
+    MAX_STOP_TOKEN_IDS,
+    SamplingParams,
+    SpeculationOptions,
+)
 
 DEFAULT_TEMPERATURE = 1.0
 DEFAULT_COMPLETION_TOKENS = 16
 """What /v1/completions generates when `max_tokens` is absent, as OpenAI's and vLLM's do."""
 
+MAX_MESSAGES = 4096
+"""Messages of one conversation: each takes time that everybody else waits for."""
+
 
 def _listed(value: object) -> object:
+    if not isinstance(value, str | list | None):
+        raise ValueError("text or a list of texts")
     return [value] if isinstance(value, str) else value
 
 
@@ -38,7 +52,7 @@ def _bias_by_id(raw: Mapping[str, float]) -> dict[int, float]:
     for key, bias in raw.items():
         is_id = key.isascii() and key.isdecimal() and len(key) < 12
         if not is_id or int(key) in by_id:
-            raise InvalidRequest(f"logit_bias.{key[:32]}", key, "token ids in decimal, each once")
+            raise InvalidRequest(f"logit_bias.{cut_key(key)}", key, "token ids in decimal, each once")
         by_id[int(key)] = bias
     return by_id
 
@@ -87,10 +101,11 @@ class SpeculationBody(Body):
 
     max_depth: int | None = None
     pool: str | None = None
+    latency_class: str | None = None
 
     def options(self) -> SpeculationOptions:
         """In domain words."""
-        return SpeculationOptions(max_depth=self.max_depth, pool=self.pool)
+        return SpeculationOptions(max_depth=self.max_depth, pool=self.pool, latency_class=self.latency_class)
 
 
 class SamplingBody(Body):
@@ -109,23 +124,25 @@ class SamplingBody(Body):
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
-    stop: Annotated[list[str] | None, BeforeValidator(_listed)] = None
-    stop_token_ids: list[int] | None = None
+    stop: Annotated[
+        Annotated[list[str], Field(max_length=MAX_STOP_STRINGS, fail_fast=True)] | None, BeforeValidator(_listed)
+    ] = None
+    stop_token_ids: Annotated[list[int], Field(max_length=MAX_STOP_TOKEN_IDS, fail_fast=True)] | None = None
     ignore_eos: bool | None = None
     include_stop_str_in_output: bool | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
-    logit_bias: dict[str, float] | None = None
-    allowed_token_ids: list[int] | None = None
-    bad_words: list[str] | None = None
+    logit_bias: Annotated[dict[str, float], at_most(MAX_BIASED_IDS)] | None = None
+    allowed_token_ids: Annotated[list[int], Field(fail_fast=True)] | None = None
+    bad_words: Annotated[list[str], Field(max_length=MAX_BAD_WORDS, fail_fast=True)] | None = None
     min_tokens: int | None = None
     prompt_logprobs: int | None = None
     response_format: ResponseFormat | None = None
     structured_outputs: StructuredOutputs | None = None
     guided_json: Schema | None = None
     guided_regex: str | None = None
-    guided_choice: list[str] | None = None
+    guided_choice: Annotated[list[str], Field(max_length=MAX_CHOICE_TEXTS, fail_fast=True)] | None = None
     user: str | None = None
     prompt_cache_key: str | None = None
     speculation: SpeculationBody | None = None
@@ -203,6 +220,7 @@ class CompletionBody(SamplingBody):
         "echo": neutral(False),
         "suffix": neutral(""),
     }
+    elsewhere: ClassVar[Mapping[str, str]] = {"messages": "/v1/chat/completions"}
 
     prompt: object
     logprobs: int | None = None
@@ -211,44 +229,6 @@ class CompletionBody(SamplingBody):
     def wanted_logprobs(self) -> int | None:
         """`logprobs` itself."""
         return self.logprobs
-
-
-def _joined(content: object) -> object:
-    """Text of a list of parts, joined as vLLM joins it."""
-    if not isinstance(content, list):
-        return content
-    for part in content:
-        if not isinstance(part, dict) or part.get("type") != "text" or not isinstance(part.get("text"), str):
-            raise ValueError('text, or a list of {"type": "text", "text": …} (images and audio are not supported)')
-        if unknown := sorted(part.keys() - {"type", "text"}):
-            raise ValueError(f'parts with the keys "type" and "text" only, not {shorten(unknown[0])}')
-    return "\n".join(part["text"] for part in content)
-
-
-class MessageBody(Body):
-    """One message of a conversation."""
-
-    ignored: ClassVar[frozenset[str]] = frozenset({"annotations"})
-    neutral_only: ClassVar[Mapping[str, NeutralOnly]] = {
-        "tool_calls": neutral([]),
-        "function_call": neutral(),
-        "audio": neutral(),
-        "refusal": neutral(),
-    }
-
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: Annotated[str, BeforeValidator(_joined)]
-    name: str | None = None
-    tool_call_id: str | None = None
-
-    def for_template(self) -> dict[str, object]:
-        """As chat templates expect it: `developer` is OpenAI's newer word for `system`."""
-        message: dict[str, object] = {
-            "role": "system" if self.role == "developer" else self.role,
-            "content": self.content,
-        }
-        extras = {"name": self.name, "tool_call_id": self.tool_call_id}
-        return message | {key: value for key, value in extras.items() if value is not None}
 
 
 class ChatBody(SamplingBody):
@@ -273,8 +253,9 @@ class ChatBody(SamplingBody):
         "chat_template_kwargs": neutral({}),
         "documents": neutral([]),
     }
+    elsewhere: ClassVar[Mapping[str, str]] = {"prompt": '/v1/completions, and this API needs "messages"'}
 
-    messages: list[MessageBody]
+    messages: Annotated[list[MessageBody], Field(max_length=MAX_MESSAGES, fail_fast=True)]
     max_completion_tokens: int | None = None
     logprobs: bool | None = None
     top_logprobs: int | None = None

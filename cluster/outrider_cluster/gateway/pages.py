@@ -13,6 +13,7 @@ from outrider_cluster.gateway.json_response import json_response
 from outrider_cluster.gateway.registry_view import RegistryView
 from outrider_cluster.gateway.served_model import ServedModel
 from outrider_cluster.gateway.status_page import status_page
+from outrider_runtime.errors import shorten
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -47,7 +48,7 @@ class Pages:
         """GET /v1/models/{model}."""
         name: str = request.path_params["model"]
         if name != self.model.name:
-            message = f"no model of this name is served here; served: {self.model.name!r}"
+            message = f"model {shorten(name)} is not served here; served: {self.model.name}"
             return json_response(error_body(404, message, "model", "model_not_found"), 404)
         return json_response(self._model_card())
 

@@ -6,12 +6,13 @@ Holds remote truth that may be old: a target in it may be dead, and a caller tha
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import dataclass
 
 from outrider_cluster.gateway.served_model import ServedModel
 from outrider_runtime.clock import Clock
-from outrider_runtime.errors import NotReady
+from outrider_runtime.errors import NotReady, shorten
 from outrider_wire.registry import Member, Snapshot, TargetMember
 
 _log = logging.getLogger(__name__)
@@ -78,8 +79,20 @@ class RegistryView:
             NotReady: no target has ever been ready.
         """
         if self._facts is None:
-            raise NotReady(f"no target is ready to serve {self._model.name!r} yet")
+            raise NotReady(f"no target is ready to serve {shorten(self._model.name)} yet")
         return self._facts
+
+    async def facts_within(self, wait_s: float) -> ModelFacts:
+        """As `facts`, waited for: a gateway that has just started has not heard of the targets yet.
+
+        Raises:
+            NotReady: after `wait_s` seconds, no target has ever been ready.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                while self._facts is None:
+                    await self.wait_for_change()
+        return self.facts()
 
     async def wait_for_change(self) -> None:
         """Return at the next `update`."""

@@ -10,28 +10,36 @@ from typing import NoReturn
 from starlette.requests import ClientDisconnect, Request
 
 from outrider_cluster.gateway.body_form import check_form
+from outrider_cluster.gateway.body_model import cut_key
 from outrider_cluster.gateway.errors import BodyTooLarge, ClientGone
+from outrider_cluster.gateway.json_bounds import check_amount
+from outrider_cluster.gateway.settings import GatewaySettings
 from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, Words
 
+_LEVELS = 500
+"""What Python's reader of JSON takes in any case: a few more fit where its caller is not deep in calls itself."""
 
-async def read_object(request: Request, max_bytes: int, timeout_s: float) -> dict[str, object]:
+
+async def read_object(request: Request, settings: GatewaySettings) -> dict[str, object]:
     """The JSON object in the body of `request`.
 
     Raises:
-        BodyTooLarge: it is longer than `max_bytes`; at most that much was held.
-        DeadlineExceeded: it did not arrive within `timeout_s` seconds.
+        BodyTooLarge: it is longer than `max_body_bytes`; at most that much was held.
+        DeadlineExceeded: it did not arrive within `body_timeout_s`.
         ClientGone: the client left while sending.
         UnsupportedMedia: its headers say that it is no plain JSON; it was not read.
-        InvalidRequest: it is not a JSON object, or one that says something twice.
+        InvalidRequest: it is not a JSON object, one that says something twice, or one of too many values.
     """
     check_form(request.headers)
     try:
-        async with asyncio.timeout(timeout_s):
-            return _parse(await _read(request, max_bytes))
+        async with asyncio.timeout(settings.body_timeout_s):
+            body = await _read(request, settings.max_body_bytes)
     except TimeoutError as error:
-        raise DeadlineExceeded(f"the request body did not arrive within {timeout_s:g} s") from error
+        raise DeadlineExceeded(f"the request body did not arrive within {settings.body_timeout_s:g} s") from error
     except ClientDisconnect as error:
         raise ClientGone("the client left while sending its request") from error
+    check_amount(body, settings.max_body_values)
+    return _parse(body)
 
 
 async def _read(request: Request, max_bytes: int) -> bytes:
@@ -53,7 +61,9 @@ def _parse(body: bytes) -> dict[str, object]:
     try:
         parsed = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_object)
     except RecursionError as error:
-        raise InvalidRequest("body", Words("deeply nested JSON"), "JSON nested less deeply") from error
+        raise InvalidRequest(
+            "body", Words("deeply nested JSON"), f"at most {_LEVELS} levels of objects and lists"
+        ) from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         raise InvalidRequest("body", Words(f"broken JSON at {place} ({error.msg})"), "a JSON object") from error
@@ -77,7 +87,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) < len(pairs):
         key = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
-        raise InvalidRequest(key[:64], Words("the same key twice in one object"), "each key once")
+        raise InvalidRequest(cut_key(key), Words("the same key twice in one object"), "each key once")
     return members
 
 

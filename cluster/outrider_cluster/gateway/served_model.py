@@ -16,7 +16,10 @@ class TextTokenizer(Protocol):
         """SHA-256 of the tokenizer, in hexadecimal."""
 
     def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
-        """Ids of `text`."""
+        """Ids of `text`. Does not hold Python's lock while it encodes a long one."""
+
+    def least_tokens(self, text: str) -> int:
+        """Tokens that `text` has at least, known without encoding it; 0 where nothing is known."""
 
     def token_bytes(self, token_id: int) -> bytes:
         """What one id spells on its own."""
@@ -31,12 +34,16 @@ class MessageTemplate(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """The served model. `pools` are the draft pools of the configuration, whether or not they have live workers."""
+    """The served model, and what requests may ask for by name.
+
+    `pools` are the draft pools of the configuration, whether or not they have live workers.
+    """
 
     name: str
     tokenizer: TextTokenizer
     chat_template: MessageTemplate
     pools: tuple[str, ...] = ()
+    latency_classes: tuple[str, ...] = ()
     is_synthetic: bool = False
     """Whether targets pretend to accept proposals, so that no text is the model's; every response says so."""
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
+from outrider_cluster.gateway.scaling_settings import GatewayScaling
 from outrider_runtime.settings import ByteSize, Settings
 from outrider_wire.sampling import MAX_CHOICES
 
@@ -20,11 +21,18 @@ class GatewaySettings(Settings):
     grpc_port: int = Field(default=9000, ge=0, le=65535)
     """Port of the gRPC API; 0 takes a free one."""
     api_keys: tuple[SecretStr, ...] = ()
-    """When any is given, every HTTP route but /health and every rpc but health needs one as a bearer token."""
+    """When any is given, every HTTP route but /health and every rpc but health needs one as a bearer token. Printable
+    ASCII without spaces: what HTTP lets a client send."""
     max_body_bytes: ByteSize = Field(default=4 << 20, ge=1024, le=256 << 20)
     """Longest HTTP request body; longer ones are refused before they are read."""
+    max_body_values: int = Field(default=1 << 19, ge=1024)
+    """JSON values in one HTTP request body at most, token ids among them; more are refused before they are parsed."""
     max_header_bytes: ByteSize = Field(default=64 << 10, ge=4096, le=1 << 20)
-    """Longest HTTP request head."""
+    """Longest HTTP request head; the same for what follows a body in pieces."""
+    max_connections: int = Field(default=2048, ge=1)
+    """HTTP connections that may be open at once; more are answered with 503 and closed."""
+    head_timeout_s: float = Field(default=20.0, gt=0)
+    """Longest time that a client may take to send a request's head, or to begin one on a new connection."""
     max_in_flight: int = Field(default=512, ge=1)
     """Choices that may be in progress at once; more are refused with 429."""
     max_prompts: int = Field(default=32, ge=1)
@@ -48,6 +56,17 @@ class GatewaySettings(Settings):
     """How long to wait for a port that a predecessor still holds."""
     drain_s: float = Field(default=30.0, ge=0)
     """How long requests may take to finish when the gateway stops."""
+    autoscaling: GatewayScaling | None = None
+    """As many gateways as the load calls for, within bounds; None: one."""
+
+    @field_validator("api_keys")
+    @classmethod
+    def _keys_can_be_sent(cls, keys: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+        for number, key in enumerate(keys):
+            text = key.get_secret_value()
+            if not text or not all("!" <= character <= "~" for character in text):
+                raise ValueError(f"key {number} is empty, or holds anything but printable ASCII without spaces")
+        return keys
 
     @model_validator(mode="after")
     def _one_request_fits(self) -> Self:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from outrider_cluster.config.deployments import GATEWAY, TARGET, draft_deployment
 from outrider_cluster.gateway.answers import Json
+from outrider_cluster.gateway.pool_status import drafting_status, pool_status
 from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot
+from outrider_wire.scaling import ScalingDecision
 
 
 def status_page(snapshot: Snapshot, model: str, pools: Sequence[str], controller_age_s: float | None) -> Json:
@@ -30,10 +33,33 @@ def status_page(snapshot: Snapshot, model: str, pools: Sequence[str], controller
         "depth_reason": "no target is ready" if deepest is None else deepest.depth_reason,
         "controller_age_s": controller_age_s,
         "targets": [_target(member) for member in targets],
-        "pools": [_pool(name, drafts) for name in names],
+        "pools": [pool_status(name, snapshot) for name in names],
         "draft_workers": [_draft_worker(member) for member in drafts],
         "gateways": [_process(member) for member in _of(snapshot, MemberKind.GATEWAY)],
+        "autoscaling": [_decision(decision, snapshot) for decision in snapshot.scaling],
     }
+
+
+def _decision(decision: ScalingDecision, snapshot: Snapshot) -> Json:
+    return {
+        "deployment": decision.deployment,
+        "running": sum(
+            _deployment(member) == decision.deployment and member.state is MemberState.READY
+            for member in snapshot.members
+        ),
+        "desired": decision.desired,
+        "wanted": decision.wanted,
+        "min_replicas": decision.min_replicas,
+        "max_replicas": decision.max_replicas,
+        "reason": decision.reason,
+        "figures": dict(decision.figures),
+    }
+
+
+def _deployment(member: Member) -> str:
+    if member.draft is not None:
+        return draft_deployment(member.draft.pool)
+    return TARGET if member.kind is MemberKind.TARGET else GATEWAY
 
 
 def _of(snapshot: Snapshot, kind: MemberKind) -> list[Member]:
@@ -64,16 +90,6 @@ def _draft_worker(member: Member) -> Json:
     }
 
 
-def _pool(name: str, drafts: Sequence[Member]) -> Json:
-    mine = [member for member in drafts if member.draft is not None and member.draft.pool == name]
-    return {
-        "pool": name,
-        "workers": len(mine),
-        "ready": sum(member.state is MemberState.READY for member in mine),
-        "sessions": sum(member.draft.sessions for member in mine if member.draft is not None),
-    }
-
-
 def _target(member: Member) -> Json:
     if member.target is None:
         return _process(member)
@@ -93,6 +109,11 @@ def _target(member: Member) -> Json:
         "exact_reason": target.exact_reason,
         "depth": target.depth,
         "depth_reason": target.depth_reason,
+        "threshold": target.threshold,
+        "goodput_tokens_per_s": target.goodput_tokens_per_s,
+        "predicted_goodput_tokens_per_s": target.predicted_goodput_tokens_per_s,
+        "plain_goodput_tokens_per_s": target.plain_goodput_tokens_per_s,
         "max_model_len": target.max_model_len,
         "draft_links": links,
+        "drafting": [drafting_status(wishes) for wishes in target.pool_wishes],
     }

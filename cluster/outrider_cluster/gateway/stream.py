@@ -16,9 +16,9 @@ from contextlib import aclosing
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from outrider_cluster.gateway.bounded_protocol import ABORT_EXTENSION
 from outrider_cluster.gateway.connection import disconnected, while_connected
-from outrider_cluster.gateway.errors import ClientGone, SlowReader, error_answer
-from outrider_cluster.gateway.http_listener import ABORT_EXTENSION
+from outrider_cluster.gateway.errors import ClientGone, CutShort, SlowReader, error_answer
 from outrider_runtime.errors import OutriderError
 
 _log = logging.getLogger(__name__)
@@ -56,6 +56,10 @@ class EventStream(Response):
         except ClientGone:
             if not self._started:
                 raise
+        except CutShort as error:
+            if not self._started:
+                raise
+            await self._end(send, error)
         except SlowReader as error:
             self._on_error(error)
             _log.warning("cut a stream off: %s", error)
@@ -77,7 +81,15 @@ class EventStream(Response):
                 self._on_error(error)
                 if not isinstance(error, OutriderError):
                     _log.exception("a stream failed")
-                await self._event(send, error_answer(error).body)
+                await self._end(send, error)
+                return
+        await self._done(send)
+
+    async def _end(self, send: Send, error: Exception) -> None:
+        await self._event(send, error_answer(error).body)
+        await self._done(send)
+
+    async def _done(self, send: Send) -> None:
         await self._send(send, {"type": "http.response.body", "body": b"data: [DONE]\n\n", "more_body": False})
 
     async def _event(self, send: Send, chunk: Mapping[str, object]) -> None:

@@ -17,7 +17,7 @@ from outrider_target.settings import ModelSettings
 from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot
 
 GRACE_S = 2.0
-"""For sessions to end or to move to another worker, once this one is off the list."""
+"""For targets to hear that this worker drains, with two heartbeats, and to move their sessions elsewhere."""
 
 
 class DraftReplica:
@@ -34,6 +34,7 @@ class DraftReplica:
         self, pool: PoolSettings, model: ModelSettings, network: NetworkSettings, controller: DeploymentHandle
     ) -> None:
         show_logs()
+        self._state = MemberState.READY
         identity = await asyncio.to_thread(worker_identity, model)
         self._worker = DraftWorker(pool, identity, host=listen_address(network))
         self._address = await self._worker.start()
@@ -50,15 +51,16 @@ class DraftReplica:
         return await self._worker.clear_corpus()
 
     async def __del__(self) -> None:
-        # Off the list first: targets open their sessions elsewhere while this worker still answers.
-        await self._heartbeat.stop()
+        # Announced as draining until it ends: targets that hear of it move their sessions to other workers at once.
+        self._state = MemberState.DRAINING
         await self._worker.stop(GRACE_S)
+        await self._heartbeat.stop()
 
     def _member(self) -> Member:
         return Member(
             incarnation=self._worker.incarnation,
             kind=MemberKind.DRAFT,
-            state=MemberState.READY,
+            state=self._state,
             address=self._address,
             node=node_name(),
             pid=os.getpid(),

@@ -30,7 +30,8 @@ class GatewayReplica:
     ) -> None:
         show_logs()
         is_synthetic = config.acceptance_rule.method is RejectionSampleMethod.SYNTHETIC
-        model = await asyncio.to_thread(served_model, config.model, config.pool_names, is_synthetic)
+        names = (config.pool_names, config.depth.latency_classes)
+        model = await asyncio.to_thread(served_model, config.model, *names, is_synthetic)
         self._gateway = Gateway(config.gateway, model, controller_finder(controller), CollectorRegistry())
         await self._gateway.start()
 

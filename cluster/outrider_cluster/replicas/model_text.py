@@ -16,12 +16,15 @@ from outrider_runtime.text.tokenizer import Tokenizer
 from outrider_target.settings import ModelSettings
 
 
-def served_model(model: ModelSettings, pools: tuple[str, ...], is_synthetic: bool = False) -> ServedModel:
+def served_model(
+    model: ModelSettings, pools: tuple[str, ...], latency_classes: tuple[str, ...] = (), is_synthetic: bool = False
+) -> ServedModel:
     """The model as a gateway knows it. Blocks while files are read or fetched.
 
     Args:
         model: which one.
         pools: draft pools that requests may ask for.
+        latency_classes: classes that requests may name.
         is_synthetic: whether acceptance is pretended.
 
     Raises:
@@ -29,7 +32,7 @@ def served_model(model: ModelSettings, pools: tuple[str, ...], is_synthetic: boo
     """
     folder = _folder(model)
     tokenizer, template = Tokenizer.from_folder(folder), ChatTemplate.from_folder(folder)
-    return ServedModel(model.name, tokenizer, template, pools, is_synthetic)
+    return ServedModel(model.name, tokenizer, template, pools, latency_classes, is_synthetic)
 
 
 def worker_identity(model: ModelSettings) -> WorkerIdentity:

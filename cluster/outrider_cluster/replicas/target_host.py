@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ANNOUNCE_TIMEOUT_S = 10.0
+_HEARD_S = 2 * PERIOD_S
+"""A heartbeat of ours and one of every gateway: by then all know what is announced."""
 
 
 class TargetHost:
@@ -52,7 +54,10 @@ class TargetHost:
         self._heartbeat.check()
 
     async def __del__(self) -> None:
-        # Announced as draining until the last request is done, so that gateways send it nothing new.
+        # Announced as draining until the last request is done, so that gateways send it nothing new. A call that was
+        # on its way meanwhile is still taken; one that does not end in time goes on at another target.
+        self._target.drain()
+        await asyncio.sleep(_HEARD_S)
         await self._target.stop(self._grace_s)
         await self._heartbeat.stop()
 
@@ -75,7 +80,8 @@ class TargetHost:
 
 def _make(config: ClusterConfig, gang: RankGang | None) -> TargetReplica:
     """Imports torch: here, and not where the application is built."""
-    from outrider_target.replica import TargetReplica, TargetSpec
+    from outrider_target.replica import TargetReplica
+    from outrider_target.target_spec import TargetSpec
 
     spec = TargetSpec(
         model=config.model,

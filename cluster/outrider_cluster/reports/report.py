@@ -49,6 +49,14 @@ class Report:
     """Files of text beside it, such as config snippets, by file name; they stand on the page too."""
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A report that was written, and its files, the page first."""
+
+    report: Report
+    files: tuple[Path, ...]
+
+
 def prepare_folder(folder: Path) -> Path:
     """The folder, made if need be.
 
@@ -67,12 +75,8 @@ def prepare_folder(folder: Path) -> Path:
     return folder
 
 
-def write_report(report: Report, folder: Path) -> list[Path]:
-    """Write report.json, report.html, a PNG for each plot, and the texts.
-
-    Returns:
-        The files, the page first.
-    """
+def write_report(report: Report, folder: Path) -> Written:
+    """Write report.json, report.html, a PNG for each plot, and the texts."""
     images = {plot.name: _png(plot.figure) for plot in report.plots}
     page, document = folder / "report.html", folder / "report.json"
     page.write_text(_page(report, images), encoding="utf-8")
@@ -84,7 +88,7 @@ def write_report(report: Report, folder: Path) -> list[Path]:
     for name, text in report.texts.items():
         written.append(folder / name)
         written[-1].write_text(text, encoding="utf-8")
-    return written
+    return Written(report, tuple(written))
 
 
 def _png(figure: Figure) -> bytes:

@@ -201,7 +201,7 @@ class Drafting:
             there_s, back_s = self._links.one_way_s(), self._links.one_way_s()
             batch = worker.ask(now_s + there_s, Work(time, len(rows), depth))
             for request in rows:
-                has = pool.settings.coverage >= 1 or self._randomness.uniform() < pool.settings.coverage
+                has = pool.has_proposal(request.kind.name, self._randomness)
                 draft = Draft(worker, batch, now_s, request.next_depth if has else 0, back_s)
                 (request.ahead if ahead else request.drafts)[pool.index] = draft
 

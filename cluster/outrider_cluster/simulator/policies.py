@@ -9,6 +9,7 @@ from outrider_cluster.simulator.scenario import Control, StepTime, Targets
 from outrider_runtime.clock import Clock
 from outrider_runtime.errors import InvalidConfig
 from outrider_target.control.cost_model import StepCostModel
+from outrider_target.control.cost_profile import load_profile
 from outrider_target.control.depth_policy import DepthPolicy, StaticPolicy
 from outrider_target.control.dynamic_policy import DynamicPolicy
 from outrider_target.control.refined_cost import RefinedCost
@@ -44,7 +45,7 @@ def true_cost(targets: Targets, folder: Path) -> StepCostModel:
 
 
 def read_cost(file: Path) -> StepCostModel:
-    """A cost model from a JSON file, or from the key `cost` of one.
+    """A cost model from a JSON file: step times that a server keeps, a cost model, or one under the key `cost`.
 
     Raises:
         InvalidConfig: it cannot be read, or is none.
@@ -53,9 +54,11 @@ def read_cost(file: Path) -> StepCostModel:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidConfig(f"{file}: cannot read the profile: {error}") from error
+    if isinstance(document, dict) and "samples" in document:
+        return load_profile(file).model()
     found = document.get("cost", document) if isinstance(document, dict) else None
     if not isinstance(found, dict) or not {"knots", "knot_s"} <= found.keys():
-        raise InvalidConfig(f"{file}: no step profile; keys: {', '.join(_PROFILE_KEYS)}")
+        raise InvalidConfig(f"{file}: no step profile; keys: {', '.join(_PROFILE_KEYS)}, or samples")
     unknown = sorted(found.keys() - set(_PROFILE_KEYS))
     if unknown:
         raise InvalidConfig(f"{file}: unknown keys {', '.join(unknown)}; keys: {', '.join(_PROFILE_KEYS)}")

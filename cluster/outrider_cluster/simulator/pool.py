@@ -19,7 +19,7 @@ class Pool:
     Args:
         settings: of the scenario.
         index: its place among the pools.
-        kinds: kinds of requests; each may have an acceptance of its own.
+        kinds: kinds of requests; each may have an acceptance and a coverage of its own.
     """
 
     def __init__(self, settings: DraftPool, index: int, kinds: tuple[RequestKind, ...]) -> None:
@@ -31,6 +31,7 @@ class Pool:
         self.table_time = settings.table_time or settings.time
         self._next = 0
         self._shares = {kind.name: kind.acceptance.get(settings.name, settings.acceptance) for kind in kinds}
+        self._coverage = {kind.name: kind.coverage.get(settings.name, settings.coverage) for kind in kinds}
         self._survival: Mapping[str, list[float]] = {}
         self.set_rightness(1.0)
 
@@ -41,6 +42,11 @@ class Pool:
     def survival(self, kind: str) -> list[float]:
         """Probability that a proposal's first n ids are right, by n, for one kind of request."""
         return self._survival[kind]
+
+    def has_proposal(self, kind: str, randomness: Randomness) -> bool:
+        """Whether an ask for one kind of request gets any proposal; draws nothing where all do."""
+        coverage = self._coverage[kind]
+        return coverage >= 1 or randomness.uniform() < coverage
 
     def assign(self) -> DraftWorker | None:
         """A worker for a new session, in turn; None if none is up."""

@@ -44,8 +44,8 @@ class Request:
         self.client: int | None = None
         self.first_s: float | None = None
         self.emitted = 0
-        self.prompt_left = prompt_tokens
-        self.cached = 0
+        self.cached = min(int(kind.cached_share * prompt_tokens), prompt_tokens - 1)
+        self.prompt_left = prompt_tokens - self.cached
         self.next_depth = 0
         self.workers: list[DraftWorker | None] = []
         self.drafts: list[Draft | None] = []

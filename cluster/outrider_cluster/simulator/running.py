@@ -8,10 +8,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from outrider_cluster.reports.report import Report, prepare_folder, write_report
+from outrider_cluster.reports.report import Report, Written, prepare_folder, write_report
+from outrider_cluster.reports.seldom_line import SeldomLine
 from outrider_cluster.simulator.scenario import Scenario
 from outrider_cluster.simulator.simulation_report import simulation_report
 from outrider_cluster.simulator.world import World
+from outrider_runtime.clock import SystemClock
 
 
 def simulate(scenario: Scenario, folder: Path, console: Console) -> Report:
@@ -20,25 +22,29 @@ def simulate(scenario: Scenario, folder: Path, console: Console) -> Report:
     Args:
         scenario: what is simulated.
         folder: where paths in it start.
-        console: where progress is shown, on a terminal.
+        console: where progress is shown: a bar on a terminal, elsewhere a line now and then.
 
     Raises:
         InvalidConfig: a table, profile or trace is wrong.
     """
     world = World(scenario, folder)
+    line = SeldomLine(console, SystemClock())
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     began_s = time.monotonic()
     with Progress(*columns, TimeRemainingColumn(), console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task(scenario.name, total=1.0)
-        world.run(lambda share: progress.update(task, completed=share))
+
+        def show(share: float) -> None:
+            progress.update(task, completed=share)
+            line.show(f"{scenario.name}: {share:.0%} simulated")
+
+        show(0.0)
+        world.run(show)
     return simulation_report(scenario, world, time.monotonic() - began_s)
 
 
-def simulate_to(scenario: Scenario, folder: Path, out: Path, console: Console) -> list[Path]:
+def simulate_to(scenario: Scenario, folder: Path, out: Path, console: Console) -> Written:
     """Simulate, and write the report to `out`.
-
-    Returns:
-        The files that were written, the page first.
 
     Raises:
         InvalidConfig: a table, profile or trace is wrong, or nothing can be written to `out`.

@@ -39,7 +39,8 @@ class Targets(Settings):
     kv_cache_tokens: int = Field(default=262_144, ge=128)
     step: StepTime = StepTime()
     profile: str | None = None
-    """JSON file with a measured cost model (`knots`, `knot_s`, ...), relative to the scenario's folder."""
+    """JSON file with step times, relative to the scenario's folder: as a server keeps them under `profiles` in the
+    folder of models, or a cost model (`knots`, `knot_s`, ...) as `outrider tune` writes it."""
 
 
 class DraftTime(Settings):
@@ -159,6 +160,7 @@ class Scenario(Settings):
             raise ValueError(f"warm_up_s {self.warm_up_s:g} leaves nothing of duration_s {self.duration_s:g}")
         for kind in self.traffic.kinds:
             self._known(kind.acceptance, f"traffic.kinds: {kind.name}: acceptance")
+            self._known(kind.coverage, f"traffic.kinds: {kind.name}: coverage")
         self._known([f.what for f in self.failures if f.what != "targets"], "failures: what")
         return self
 

@@ -15,8 +15,6 @@ from outrider_target.control.cost_model import StepCostModel, StepLoad
 from outrider_target.control.depth_policy import DepthPolicy
 from outrider_target.control.views import Decision, RowView, StepView
 
-"""For policies that decide without looking at acceptance: curves take longer than all else of a step."""
-
 
 @dataclass(slots=True)
 class Step:

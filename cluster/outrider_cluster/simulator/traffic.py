@@ -19,9 +19,13 @@ class RequestKind(Settings):
     share: float = Field(default=1.0, gt=0)
     """Weight among the kinds."""
     prompt_tokens: Tokens = FixedTokens(kind="fixed", tokens=64)
+    cached_share: Share = 0.0
+    """Share of the prompt that a prefix cache holds already. The last token always goes through."""
     output_tokens: Tokens = FixedTokens(kind="fixed", tokens=256)
     acceptance: dict[str, tuple[Share, ...]] = Field(default_factory=dict)
     """By pool, where this kind differs from the pool's own: share accepted at each position, the last one going on."""
+    coverage: dict[str, Share] = Field(default_factory=dict)
+    """By pool, where this kind differs from the pool's own: share of asks that get any proposal."""
     objective_ms: float | None = Field(default=None, gt=0)
     """Time per token that this class should see at most."""
     max_depth: int | None = Field(default=None, ge=0)

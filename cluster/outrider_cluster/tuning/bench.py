@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from outrider_cluster.tuning.outcome import CellOutcome
@@ -14,6 +15,10 @@ class Bench(Protocol):
     @property
     def name(self) -> str:
         """What is measured, in words; a journal of another bench is not gone on with."""
+
+    @property
+    def pools(self) -> Sequence[str]:
+        """Names of the pools that may draft."""
 
     def measure(self, cell: Cell, seconds: float) -> CellOutcome:
         """Measure one cell for about so long.

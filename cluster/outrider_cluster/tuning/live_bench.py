@@ -26,6 +26,16 @@ class UnusableCluster(OutriderError):
     """The cluster cannot be measured; the message says why, and what to do."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Status:
+    """What the gateway says of the cluster."""
+
+    model: str
+    depth: int
+    depth_reason: str
+    pools: tuple[str, ...]
+
+
 @dataclass(slots=True)
 class _Tally:
     """What the answers of a cell say."""
@@ -70,17 +80,20 @@ class LiveBench:
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._prompts = prompts
         self._max_tokens = max_tokens
-        self._model = self._find_model(deepest)
+        status = self._fetch_status()
+        _check_depths(status.depth, status.depth_reason, deepest)
+        self._model = status.model
+        self.pools = status.pools
         self.name = f"{self._model} at {self._url}"
 
-    def _find_model(self, deepest: int) -> str:
+    def _fetch_status(self) -> _Status:
         url = f"{self._url}/outrider/v1/status"
         try:
             answer = httpx.get(url, headers=self._headers, timeout=10.0, trust_env=False)
             answer.raise_for_status()
-            status = answer.json()
-            _check_depths(int(status["depth"]), str(status["depth_reason"]), deepest)
-            return str(status["model"])
+            found = answer.json()
+            pools = tuple(str(pool["pool"]) for pool in found["pools"])
+            return _Status(str(found["model"]), int(found["depth"]), str(found["depth_reason"]), pools)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, LookupError, TypeError) as error:
             raise NotReady(
                 f"no gateway answers at {self._url}: {error}; start one, or name another with --url"

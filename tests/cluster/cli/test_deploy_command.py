@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from outrider_doubles.repository import ROOT
 from outrider_doubles.scripted_serve import ScriptedServe, application, serving
 from typer.testing import CliRunner
 
-from outrider_cluster.cli import rollout
+from outrider_cluster.cli import rollout, serve_api
+from outrider_cluster.cli import serving as serving_command
 from outrider_cluster.cli.main import app
 
 FILE = ROOT / "cluster.yaml"
@@ -110,6 +112,18 @@ def test_a_cluster_that_does_not_answer_is_named() -> None:
     result = CliRunner().invoke(app, ["deploy", str(FILE), "--address", "http://127.0.0.1:1"])
     assert result.exit_code == 1
     assert "no answer from http://127.0.0.1:1" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["deploy", "serve"])
+def test_a_dashboard_that_is_up_and_stuck_is_called_slow(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert serve_api.FIRST_ANSWER_S <= 20
+    for module in (rollout, serving_command):
+        monkeypatch.setattr(module, "FIRST_ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as stuck:
+        url = f"http://127.0.0.1:{stuck.getsockname()[1]}"
+        result = CliRunner().invoke(app, [command, str(FILE), "--address", url])
+    assert result.exit_code == 1
+    assert result.stderr == f"outrider: {url} answers too slowly: connected, but no answer in 0.2 s\n"
 
 
 @pytest.mark.parametrize("address", ["localhost:8265", "nonsense", "ftp://x"])

@@ -30,7 +30,8 @@ def test_a_scenario_becomes_a_report(tmp_path: Path) -> None:
     file.write_text(SCENARIO)
     result = run("simulate", str(file), "--out", str(out))
     assert result.exit_code == 0, result.stderr
-    assert result.stdout.splitlines()[0] == str(out / "report.html")
+    assert "tokens per second" in result.stdout[: result.stdout.index(str(out / "report.html"))]
+    assert "simulated" in result.stderr
     assert json.loads((out / "report.json").read_text())["totals"]["tokens_per_s"] > 0
 
 
@@ -80,7 +81,19 @@ async def test_a_running_cluster_is_tuned_over_its_own_door(tmp_path: Path) -> N
     assert result.exit_code == 0, result.stderr
     (cell,) = json.loads((tmp_path / "report.json").read_text())["cells"]
     assert cell["answers"] > 0
+    assert "against depth 0" in result.stdout
     assert cell["tokens_per_s"] > 0
+
+
+async def test_a_pool_that_the_cluster_lacks_is_refused_with_those_that_it_has(tmp_path: Path) -> None:
+    async with gateway_bench(pools=("ngram",)) as bench:
+        await bench.next_heartbeats(2)
+        url = f"http://127.0.0.1:{bench.gateway.http_port}"
+        options = ("--loads", "1", "--depths", "1", "--pools", "foo", "--budget-s", "9", "--out", str(tmp_path))
+        result = await asyncio.to_thread(run, "tune", "--url", url, *options)
+        assert not bench.targets[0].requests
+    assert result.exit_code == 1
+    assert "--pools: got foo, allowed: all, ngram" in result.stderr
 
 
 @pytest.mark.parametrize(

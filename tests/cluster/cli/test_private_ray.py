@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
+from types import ModuleType
 
 import httpx
 import pytest
 from outrider_doubles.process_tree import alive, descendants
 from outrider_doubles.ray_head import eventually
 
+from outrider_cluster.cli import ray_keeper
 from outrider_cluster.cli.private_ray import PrivateRay
 from outrider_cluster.cli.serve_api import ServeApi
 
@@ -42,6 +47,19 @@ def test_it_answers_only_with_its_token_and_leaves_no_process_no_folder_and_no_t
     assert not folder.exists()
     eventually(lambda: not alive(family), 30, lambda: str(alive(family)))
     assert list(tmp_path.rglob("auth_token")) == []
+
+
+def test_a_ray_that_does_not_start_is_said_in_one_sentence_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(**options: object) -> None:
+        raise Exception("The node timed out.\nThe GCS has become overloaded.")
+
+    ray = ModuleType("ray")
+    ray.init, ray.shutdown = fails, lambda: None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.setattr("sys.argv", ["keeper", "--folder", "/tmp/x", "--dashboard-port", "1"])
+    with redirect_stdout(io.StringIO()) as said:
+        ray_keeper.main()
+    assert json.loads(said.getvalue()) == {"error": "The node timed out. The GCS has become overloaded"}
 
 
 def test_it_does_not_outlive_an_owner_that_is_killed() -> None:

@@ -25,6 +25,13 @@ def test_a_line_is_printed_when_it_changes_and_again_with_the_time_when_it_stays
     assert written.getvalue().splitlines() == ["Building", "Starting", "Starting (13 s)"]
 
 
+def test_away_from_a_terminal_no_line_is_wrapped() -> None:
+    written = io.StringIO()
+    with ChangingLine(Console(file=written, width=20), ManualClock()) as line:
+        line.show("Starting Controller 0/1, Target 0/1")
+    assert written.getvalue() == "Starting Controller 0/1, Target 0/1\n"
+
+
 def test_a_terminal_shows_for_how_long() -> None:
     clock, written = ManualClock(), io.StringIO()
     with ChangingLine(Console(file=written, force_terminal=True, width=80), clock) as line:

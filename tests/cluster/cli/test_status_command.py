@@ -6,8 +6,10 @@ import asyncio
 import io
 import json
 
+import pytest
 from click.testing import Result
 from outrider_doubles.gateway_bench import free_ports, gateway_bench
+from outrider_doubles.scaling_members import target
 from outrider_doubles.scripted_target import MODEL
 from rich.console import Console
 from typer.testing import CliRunner
@@ -22,9 +24,11 @@ from outrider_wire.registry import (
     Member,
     MemberKind,
     MemberState,
+    PoolWishes,
     Snapshot,
     TargetMember,
 )
+from outrider_wire.scaling import Figure, ScalingDecision
 
 
 async def status(*options: str, settings: GatewaySettings | None = None) -> Result:
@@ -62,6 +66,14 @@ def test_no_gateway_is_one_line_that_says_what_to_do() -> None:
     assert result.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["status", "top", "tune"])
+@pytest.mark.parametrize("url", ["foo", "foo:8000", "http://", "ftp://x", "http://x:y", ""])
+def test_an_address_that_is_none_is_refused_in_our_words(command: str, url: str) -> None:
+    result = CliRunner().invoke(app, [command, "--url", url])
+    expected = f"outrider: --url: got {url or 'nothing'}, expected an address such as http://127.0.0.1:8000\n"
+    assert (result.exit_code, result.stderr) == (1, expected)
+
+
 def test_what_is_not_as_it_should_be_is_said_in_lines_of_its_own() -> None:
     links = (
         DraftLinkStatus("w1", "slow", "quarantined", "too many rows", 0),
@@ -83,6 +95,53 @@ def test_what_is_not_as_it_should_be_is_said_in_lines_of_its_own() -> None:
         "target t1: not exact: rows differ",
         "target t1: link to draft worker w1 is quarantined (too many rows)",
     ]
+
+
+def test_ids_of_workers_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    worker = "0123456789abcdef" * 2
+    draft = DraftMember("ngram", "ngram", 0, 9)
+    member = Member(worker, MemberKind.DRAFT, MemberState.READY, "127.0.0.1:54321", "n", 123456, draft=draft)
+    status = status_page(Snapshot((member,)), MODEL, ["ngram"], 0.1)
+    narrow = io.StringIO()
+    print_status(status, Console(file=narrow, width=80))
+    assert "…" not in narrow.getvalue()
+    print_status(status)
+    assert worker in capsys.readouterr().out
+
+
+def test_decisions_about_replicas_are_shown_and_a_pool_that_sleeps_is_no_fault() -> None:
+    decision = ScalingDecision("Draft:p", 0, 0, 0, 4, "no target wants drafts", (Figure("ready", 0.0),))
+    status = status_page(Snapshot((), (decision,)), MODEL, ["p"], 0.1)
+    assert status["autoscaling"] == [
+        {
+            "deployment": "Draft:p",
+            "running": 0,
+            "desired": 0,
+            "wanted": 0,
+            "min_replicas": 0,
+            "max_replicas": 4,
+            "reason": "no target wants drafts",
+            "figures": {"ready": 0.0},
+        }
+    ]
+    assert list(faults(status)) == []
+    written = io.StringIO()
+    print_status(status, Console(file=written, width=120))
+    assert "no target wants drafts" in written.getvalue()
+
+
+def test_decisions_acceptance_drops_and_choices_are_shown() -> None:
+    wishes = PoolWishes(
+        "p", wished=4, late=1, verified=2, answers={"kept": 3, "dropped": 1}, dropped={"stale": 1},
+        choices={"best": 3, "spared": 1}, acceptance=(0.75, 0.5),
+    )  # fmt: skip
+    decided = {"depth_reason": "best goodput", "threshold": 0.125, "predicted_goodput_tokens_per_s": 99.5}
+    status = status_page(Snapshot((target("t", wishes, **decided),)), MODEL, ["p", "q"], 0.1)
+    written = io.StringIO()
+    print_status(status, Console(file=written, width=200))
+    for part in ("best goodput  0.125", "99.5", "75% 50%", "25%", "stale 25%", "best 75%, spared 25%"):
+        assert part in written.getvalue()
+    assert "pool ready expected missed unserved empty dropped asked as" in " ".join(written.getvalue().split())
 
 
 def test_a_cluster_without_faults_prints_none() -> None:

@@ -8,13 +8,19 @@ from typing import Any
 
 from outrider_doubles.gateway_bench import gateway_bench
 from outrider_doubles.scripted_target import MODEL
+from prometheus_client import CollectorRegistry
 from rich.console import Console
 from typer.testing import CliRunner
 
 from outrider_cluster.cli.live_metrics import Metrics, parse_metrics
 from outrider_cluster.cli.main import app
 from outrider_cluster.cli.top_frame import Moment, frame, lost
+from outrider_cluster.cli.top_pools import ACCEPTED, ANSWERS, CHOICES, DRAFTED, DROPPED
+from outrider_cluster.scaling.wish import ScalingReason
+from outrider_target.drafting.metrics import DraftingMetrics
+from outrider_target.engine_metrics import EngineMetrics
 
+LATE = ScalingReason.LATE_DRAFTS
 TARGET = {"address": "a:1", "state": "ready", "running": 3, "waiting": 1, "kv_usage": 0.25, "depth": 4}
 STATUS: dict[str, Any] = {
     "model": "m",
@@ -23,8 +29,12 @@ STATUS: dict[str, Any] = {
     "depth": 4,
     "depth_reason": "best goodput",
     "targets": [{**TARGET, "depth_reason": "best goodput"}],
-    "pools": [{"pool": "ngram", "workers": 2, "ready": 1, "sessions": 3}],
+    "pools": [
+        {"pool": "ngram", "workers": 2, "ready": 1, "sessions": 3},
+        {"pool": "suffix", "workers": 1, "ready": 1, "sessions": 3},
+    ],
     "draft_workers": [{"pool": "ngram", "address": "b:2", "state": "ready", "sessions": 3, "fault": "it lies"}],
+    "autoscaling": [{"deployment": "Draft:ngram", "running": 2, "wanted": 4, "desired": 3, "reason": LATE.value}],
 }
 METRICS = """\
 # TYPE vllm:generation_tokens counter
@@ -33,15 +43,25 @@ vllm:generation_tokens_total{{model_name="m"}} {tokens}
 vllm:spec_decode_num_drafts_total{{model_name="m"}} 100
 # TYPE vllm:spec_decode_num_accepted_tokens counter
 vllm:spec_decode_num_accepted_tokens_total{{model_name="m"}} 150
-# TYPE vllm:spec_decode_num_accepted_tokens_per_pos counter
-vllm:spec_decode_num_accepted_tokens_per_pos_total{{model_name="m",position="0"}} 90
-vllm:spec_decode_num_accepted_tokens_per_pos_total{{model_name="m",position="1"}} 60
 # TYPE outrider_draft_tokens counter
-outrider_draft_tokens_total{{pool="ngram"}} 200
+outrider_draft_tokens_total{{pool="ngram",position="0"}} 100
+outrider_draft_tokens_total{{pool="ngram",position="1"}} 100
+outrider_draft_tokens_total{{pool="suffix",position="0"}} 50
 # TYPE outrider_accepted_tokens counter
-outrider_accepted_tokens_total{{pool="ngram"}} 150
-# TYPE outrider_draft_link_dropped counter
-outrider_draft_link_dropped_total{{pool="ngram",reason="late"}} 7
+outrider_accepted_tokens_total{{pool="ngram",position="0"}} 90
+outrider_accepted_tokens_total{{pool="ngram",position="1"}} 60
+outrider_accepted_tokens_total{{pool="suffix",position="0"}} 10
+# TYPE outrider_draft_link_answers counter
+outrider_draft_link_answers_total{{pool="ngram",fate="kept"}} 150
+outrider_draft_link_answers_total{{pool="ngram",fate="empty"}} 22
+outrider_draft_link_answers_total{{pool="ngram",fate="dropped"}} 28
+# TYPE outrider_draft_link_dropped_proposals counter
+outrider_draft_link_dropped_proposals_total{{pool="ngram",reason="late"}} 14
+outrider_draft_link_dropped_proposals_total{{pool="ngram",reason="stale"}} 4
+outrider_draft_link_dropped_proposals_total{{pool="ngram",reason="malformed"}} 10
+# TYPE outrider_draft_link_pool_choices counter
+outrider_draft_link_pool_choices_total{{pool="ngram",choice="best"}} 30
+outrider_draft_link_pool_choices_total{{pool="ngram",choice="spared"}} 10
 # TYPE outrider_speculation_threshold_ratio gauge
 outrider_speculation_threshold_ratio{{model_name="m"}} 0.125
 """
@@ -51,8 +71,8 @@ def metrics(tokens: int, at_s: float = 0.0) -> Metrics:
     return parse_metrics(METRICS.format(tokens=tokens), at_s)
 
 
-def shown(moment: Moment) -> str:
-    console = Console(file=io.StringIO(), width=200)
+def shown(moment: Moment, width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width)
     console.print(frame(moment))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
@@ -61,8 +81,83 @@ def shown(moment: Moment) -> str:
 def test_a_frame_shows_targets_pools_depth_and_its_reason() -> None:
     now = metrics(1000)
     text = shown(Moment(STATUS, now, now, None))
-    for part in ("m: ready, exact, depth 4 (best goodput)", "25%", "1/2", "75%", "90% 60%", "2.50", "0.125", "it lies"):
+    for part in ("m: ready, exact, depth 4 (best goodput)", "25%", "1/2", "75%", "2.50", "0.125", "it lies"):
         assert part in text
+
+
+def row_of(text: str, title: str, first: str) -> str:
+    """Of the table below `title` the row that begins with `first`."""
+    lines = text[text.index(title) :].splitlines()
+    return next(" ".join(line.split()) for line in lines if line.startswith(first))
+
+
+def test_acceptance_is_shown_by_pool_and_position() -> None:
+    now = metrics(1000)
+    text = shown(Moment(STATUS, now, now, None))
+    assert row_of(text, "Pools", "ngram") == "ngram 1/2 3 75% 90% 60%"
+    assert row_of(text, "Pools", "suffix") == "suffix 1/1 3 20% 20%"
+
+
+def test_positions_without_verified_ids_are_left_out() -> None:
+    now = metrics(1000)
+    text = shown(Moment(STATUS, now, now.since(now), 2.0))
+    assert row_of(text, "Pools", "ngram") == "ngram 1/2 3 - -"
+
+
+def test_before_a_target_is_ready_nothing_is_said_of_exactness() -> None:
+    text = shown(Moment({**STATUS, "ready": False, "exact": False}, Metrics(), Metrics(), None))
+    assert text.startswith("m: not ready, exactness not known yet, depth 4")
+    assert "m: ready, not exact" in shown(Moment({**STATUS, "exact": False}, Metrics(), Metrics(), None))
+
+
+def test_what_became_of_answers_is_shown_as_shares_of_them() -> None:
+    now = metrics(1000)
+    text = shown(Moment(STATUS, now, now, None))
+    assert row_of(text, "Answers", "ngram") == "ngram 200 11% 7% 2% 0% 0% 5%"
+    assert row_of(text, "Answers", "suffix") == "suffix 0 - - - - - -"
+
+
+def test_what_the_arbiter_chose_is_shown_where_it_had_a_choice() -> None:
+    now = metrics(1000)
+    assert row_of(shown(Moment(STATUS, now, now, None)), "Asked as", "ngram") == "ngram 75% 0% 0% 25%"
+    assert "Asked as" not in shown(Moment(STATUS, now, now.since(now), 2.0))
+
+
+def test_replicas_are_shown_with_the_reason_where_their_number_changes() -> None:
+    now = metrics(1000)
+    text = shown(Moment(STATUS, now, now, None))
+    assert row_of(text, "Replicas", "Draft:ngram") == f"Draft:ngram 2 4 3 {LATE.value}"
+    assert "Replicas" not in shown(Moment({**STATUS, "autoscaling": []}, now, now, None))
+
+
+def test_a_frame_fits_into_80_characters() -> None:
+    now = metrics(1000)
+    text = shown(Moment(STATUS, now, now, None), width=80)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    for headings in (
+        "tokens/s mean acceptance length threshold goodput predicted without drafts",
+        "pool ready sessions accepted by position",
+        "pool answers empty late stale overtaken outbid other",
+        "pool best worth its time explored spared",
+        "deployment running wanted desired reason",
+    ):
+        assert headings in [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_the_counters_of_pools_are_those_that_targets_export() -> None:
+    registry = CollectorRegistry()
+    EngineMetrics(registry, "m")
+    DraftingMetrics(registry)
+    exported = {f"{metric.name}_total" for metric in registry.collect()}
+    assert {ACCEPTED, ANSWERS, CHOICES, DRAFTED, DROPPED} <= exported
+
+
+def test_what_no_policy_has_measured_is_not_shown_as_a_number() -> None:
+    unset = METRICS.replace("} 0.125", "} 0") + "# TYPE outrider_plain_goodput_tokens_per_second gauge\n"
+    now = parse_metrics(unset.format(tokens=1) + "outrider_plain_goodput_tokens_per_second 0.0\n", 0.0)
+    text = shown(Moment(STATUS, now, now, None))
+    assert "0.000" not in text and "0.0" not in text
 
 
 def test_rates_are_of_the_time_between_two_looks() -> None:

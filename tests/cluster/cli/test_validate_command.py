@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,11 @@ def bad(tmp_path: Path) -> Path:
 def test_a_good_file_passes() -> None:
     result = CliRunner().invoke(app, ["validate", str(GOOD)])
     assert (result.exit_code, result.stdout) == (0, f"{GOOD}: no faults\n")
+
+
+def test_the_command_knows_its_version() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"{version('outrider')}\n")
 
 
 def test_one_fault_is_counted_in_the_singular(bad: Path) -> None:

@@ -5,19 +5,13 @@ A row's first line changes a good file; the others are what the finding must hol
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from outrider_doubles.repository import ROOT
+from outrider_doubles.config_files import changed, findings, good
 
-from outrider_cluster.config.finding import format_path
-from outrider_cluster.config.validate import validate_source
 from outrider_cluster.config.vllm_keys import VllmSpeculativeConfig
-from outrider_cluster.config.yaml_source import parse_yaml
 
 ARGS = "applications[0].args"
 
@@ -59,8 +53,23 @@ SERVE_KEYS = [
     fault(f"{A0}.import_path", "outrider_cluster.app:buidl", "applications[0].import_path", "app:build?"),
     fault(f"{A0}.import_path", "nothing", "applications[0].import_path", '"nothing"'),
     fault(f"{A0}.runtime_env", {"env_var": {}}, "applications[0].runtime_env.env_var", "Did you mean env_vars?"),
+    fault(
+        f"{A0}.runtime_env",
+        {"working_dir": "./examples"},
+        "applications[0].runtime_env.working_dir",
+        "is a path",
+        "local:///absolute",
+        '"./examples"',
+    ),
+    fault(
+        f"{A0}.deployments",
+        [{"name": "Target", "ray_actor_options": {"runtime_env": {"py_modules": ["local:///a", "ftp://a"]}}}],
+        "applications[0].deployments[0].ray_actor_options.runtime_env.py_modules[1]",
+        "has a scheme that Ray does not know",
+        '"ftp://a"',
+    ),
     fault(f"{A0}.deployments", [{"name": "Targt"}], "applications[0].deployments[0].name", "Did you mean Target?"),
-    fault(f"{A0}.deployments", [{"name": "Draft:suffix"}], "applications[0].deployments[0].name", "Draft:ngram"),
+    fault(f"{A0}.deployments", [{"name": "Draft:ngrams"}], "applications[0].deployments[0].name", "Draft:ngram"),
     fault(f"{A0}.deployments", [{"num_replicas": 1}], "applications[0].deployments[0].name", "is required"),
     fault(
         f"{A0}.deployments",
@@ -84,7 +93,15 @@ SERVE_KEYS = [
 OUR_KEYS = [
     fault(f"{A0}.args.modle", {}, f"{ARGS}.modle", "Did you mean model?"),
     fault(f"{A0}.args.target", 3, f"{ARGS}.target", "a mapping of keys to values", "3"),
-    fault(f"{A0}.args.model.source", "./x", f"{ARGS}.model.source", "./x", "an absolute path or a hub id"),
+    fault(f"{A0}.args.model.source", "./x", f"{ARGS}.model.source", "./x", "an absolute path, or a hub id"),
+    fault(f"{A0}.args.model.source", "", f"{ARGS}.model.source", 'got ""', "at least 1 character"),
+    fault(f"{A0}.args.model.source", "a b", f"{ARGS}.model.source", "is neither a path nor a hub id"),
+    fault(f"{A0}.args.model.cache_dir", "models", f"{ARGS}.model.cache_dir", "is a relative path"),
+    fault(f"{A0}.args.target.max_model_len", 8193, f"{ARGS}.target.max_model_len", "the model knows", "at most 8192"),
+    fault(f"{A0}.args.target.num_cpus", "1e30", f"{ARGS}.target.num_cpus", "at most 4096"),
+    fault(f"{A0}.args.target.kv_cache_memory_bytes", 10**30, f"{ARGS}.target.kv_cache_memory_bytes", "at most 1125899"),
+    fault(f"{A0}.args.target.kv_cache_memory_bytes", "9" * 400 + "GiB", f"{ARGS}.target.kv_cache_memory_bytes", "1GiB"),
+    fault(f"{A0}.args.gateway.request_timeout_s", float("inf"), f"{ARGS}.gateway.request_timeout_s", "finite"),
     fault(f"{A0}.args.model.cache_dir", "~/models", f"{ARGS}.model.cache_dir", "~/models", "an absolute path"),
     fault(f"{A0}.args.model.revision", "main", f"{ARGS}.model.revision", "for hub ids only"),
     fault(f"{A0}.args.model.dtype", "float16", f"{ARGS}.model.dtype", '"float16"', "bfloat16 or float32"),
@@ -101,8 +118,9 @@ OUR_KEYS = [
     ),
     fault(f"{A0}.args.target.tensor_parallel_size", 0, f"{ARGS}.target.tensor_parallel_size", "got 0", "at least 1"),
     fault(f"{A0}.args.target.kv_cache_memory_bytes", "1 GiBB", f"{ARGS}.target.kv_cache_memory_bytes", "512MiB"),
-    fault(f"{A0}.args.target.num_cpus", float("nan"), f"{ARGS}.target.num_cpus", "NaN", "at least 0"),
+    fault(f"{A0}.args.target.num_cpus", float("nan"), f"{ARGS}.target.num_cpus", ".nan", "finite"),
     fault(f"{A0}.args.target.max_num_batched_tokens", 16, f"{ARGS}.target.max_num_batched_tokens", "max_num_seqs, 32"),
+    fault(f"{A0}.args.target.max_waiting", 479, f"{ARGS}.target.max_waiting", "32 x 16 choices", "at least 480"),
     fault(f"{A0}.args.controller.depth", "deep", f"{ARGS}.controller.depth", '"deep"', "static, dynamic, or"),
     fault(f"{A0}.args.controller.dynamic", {"dwell_s": 1}, f"{ARGS}.controller.dynamic.dwell_s", "dwell_ms?"),
     fault(f"{A0}.args.controller.dynamic", {"probe_share": 2}, f"{ARGS}.controller.dynamic.probe_share", "at most 0.1"),
@@ -117,7 +135,12 @@ OUR_KEYS = [
     fault(f"{A0}.args.draft_pools", {"method": "ngram"}, f"{ARGS}.draft_pools", "a list"),
     fault(f"{A0}.args.draft_pools.0.name", "N Gram", f"{ARGS}.draft_pools[0].name", '"N Gram"'),
     fault(f"{A0}.args.draft_pools.0.method", "ngarm", f"{ARGS}.draft_pools[0].method", "Did you mean ngram?"),
-    fault(f"{A0}.args.draft_pools.0.method", "medusa", f"{ARGS}.draft_pools[0].method", "medusa is not available yet"),
+    fault(
+        f"{A0}.args.draft_pools.0.method",
+        "medusa",
+        f"{ARGS}.draft_pools[0].method",
+        'is not available yet, got "medusa"',
+    ),
     fault(
         f"{A0}.args.draft_pools", [{"name": "s", "method": "custom_class"}], f"{ARGS}.draft_pools[0].model", "required"
     ),
@@ -160,30 +183,27 @@ OUR_KEYS = [
 ]
 
 
-def good() -> Any:
-    return yaml.safe_load((ROOT / "cluster.yaml").read_text(encoding="utf-8"))
+def class_fault(classes: Any, path: str, *words: str) -> Fault:
+    """A fault of `controller.dynamic.latency_classes`; `path` goes on from there."""
+    dynamic = f"{ARGS}.controller.dynamic.latency_classes"
+    return fault(f"{A0}.args.controller.dynamic", {"latency_classes": classes}, f"{dynamic}{path}", *words)
 
 
-def changed(change: str, value: Any) -> Any:
-    data = good()
-    *parents, last = change.split(".")
-    place = data
-    for key in parents:
-        place = place[int(key)] if isinstance(place, list) else place[key]
-    place[last] = value
-    return data
-
-
-def findings(data: Any) -> dict[str, str]:
-    source = parse_yaml(yaml.safe_dump(data, sort_keys=False), "cluster.yaml")
-    return {format_path(found.path): str(found) for found in validate_source(source).findings}
+CLASSES = [
+    class_fault({"fast": {"token_latency": 4}}, ".fast.token_latency", "Did you mean token_latency_ms?"),
+    class_fault({"fast": {"token_latency_ms": 0}}, ".fast.token_latency_ms", "got 0", "at least 0.01"),
+    class_fault({"fast": {"token_latency_ms": True}}, ".fast.token_latency_ms", "must be a number"),
+    class_fault({"fast": 40}, ".fast", "got 40", "a mapping of keys to values"),
+    class_fault({"Very fast": {}}, "", '"Very fast" is no name', "1 to 63 of a-z"),
+    class_fault(["fast"], "", "a mapping of keys to values"),
+]
 
 
 def test_the_file_in_the_repository_has_no_faults() -> None:
     assert findings(good()) == {}
 
 
-@pytest.mark.parametrize("row", [*SERVE_KEYS, *OUR_KEYS], ids=lambda row: f"{row.path}={row.value}"[:80])
+@pytest.mark.parametrize("row", [*SERVE_KEYS, *OUR_KEYS, *CLASSES], ids=lambda row: f"{row.path}={row.value}"[:80])
 def test_a_fault_is_found_with_its_place_and_what_was_meant(row: Fault) -> None:
     found = findings(changed(row.change, row.value))
     assert row.path in found
@@ -255,6 +275,8 @@ def test_two_applications_share_neither_names_nor_routes_nor_ports() -> None:
 
 
 def test_secrets_are_never_shown() -> None:
+    found = findings(changed(f"{A0}.args.gateway.api_keys", ["hunter 2"]))
+    assert "key 0 is empty" in found[f"{ARGS}.gateway.api_keys"] and "hunter" not in str(found)
     found = findings(changed(f"{A0}.args.gateway.api_keys", "hunter2"))
     assert "hunter2" not in str(found)
     assert found[f"{ARGS}.gateway.api_keys"].startswith(f"{ARGS}.gateway.api_keys: ")
@@ -264,33 +286,3 @@ def test_an_application_of_somebody_else_is_left_alone() -> None:
     data = good()
     data["applications"].append({"name": "x", "route_prefix": "/x", "import_path": "my.app:build", "args": {"any": 1}})
     assert findings(data) == {}
-
-
-@pytest.mark.parametrize(("heads", "size"), [((9, 3), 3), ((8, 2), 2), ((32, 8), 8)])
-def test_ranks_among_which_the_heads_of_a_folder_divide_are_taken(
-    heads: tuple[int, int], size: int, tmp_path: Path
-) -> None:
-    assert findings(with_heads(tmp_path, *heads, size)) == {}
-
-
-def test_ranks_among_which_the_heads_of_a_folder_do_not_divide_are_refused_with_the_numbers(tmp_path: Path) -> None:
-    (text,) = findings(with_heads(tmp_path, 32, 8, 3)).values()
-    assert "num_attention_heads = 32 and num_key_value_heads = 8" in text
-    assert "allowed: 1, 2, 4, 8" in text
-
-
-def test_heads_that_cannot_be_seen_from_here_are_left_to_the_target() -> None:
-    data = good()
-    data["applications"][0]["args"]["model"]["source"] = "some/model"
-    data["applications"][0]["args"]["target"]["tensor_parallel_size"] = 7
-    assert findings(data) == {}
-
-
-def with_heads(folder: Path, heads: int, key_value_heads: int, size: int) -> dict[str, Any]:
-    """A good file for a model folder with so many heads, and so many ranks."""
-    config = {"num_attention_heads": heads, "num_key_value_heads": key_value_heads}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    data = good()
-    data["applications"][0]["args"]["model"]["source"] = str(folder)
-    data["applications"][0]["args"]["target"]["tensor_parallel_size"] = size
-    return data

@@ -107,7 +107,7 @@ def test_documented_defaults_that_are_written_out_ask_for_nothing() -> None:
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method not in AVAILABLE])
 def test_a_method_that_is_not_available_yet_is_refused_by_name(method: str) -> None:
-    assert f"speculative_config.method: {method} is not available yet" in refusal({"method": method})
+    assert f'speculative_config.method: is not available yet, got "{method}"' in refusal({"method": method})
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_method_that_is_not_available_yet_is_refused_by_name(method: str) -> N
     [("org/some-draft", "draft_model"), ("/models/draft", "draft_model")],
 )
 def test_an_absent_method_is_inferred_from_the_model(model: str, method: str) -> None:
-    assert f"{method} is not available yet" in refusal({"model": model, "num_speculative_tokens": 3})
+    assert f'is not available yet, got "{method}"' in refusal({"model": model, "num_speculative_tokens": 3})
 
 
 SYNTHETIC = {**NGRAM, "rejection_sample_method": "synthetic"}
@@ -257,7 +257,16 @@ def test_a_dynamic_depth_reaches_the_target_with_its_settings() -> None:
     assert plan.needs_costs and plan.max_depth == 6
     changed = {"depth": "dynamic", "dynamic": {"dwell_ms": 10, "token_latency_ms": 50}}
     plan = config({}, draft_pools=pools, controller=changed).depth
-    assert (plan.dynamic.dwell_ms, plan.objective_s) == (10, 0.05)
+    assert (plan.dynamic.dwell_ms, plan.objectives.unnamed_s) == (10, 0.05)
+
+
+def test_latency_classes_reach_the_target_with_their_objectives() -> None:
+    classes = {"interactive": {"token_latency_ms": 40}, "batch": {}}
+    dynamic = {"token_latency_ms": 100, "latency_classes": classes}
+    found = config({}, controller={"depth": "dynamic", "dynamic": dynamic})
+    assert found.depth.latency_classes == ("interactive", "batch")
+    assert [found.depth.objectives.of(name) for name in ("interactive", "batch", None)] == [0.04, None, 0.1]
+    assert ClusterConfig.model_validate(found.model_dump()) == found
 
 
 def test_a_table_of_depths_takes_the_place_of_the_controllers_depth() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
 
 from outrider_cluster.controller.controller import Controller
 from outrider_cluster.controller.settings import ControllerSettings
+from outrider_cluster.scaling.plan import Scaled, ScaledPool
+from outrider_draft.scaling_settings import PoolScaling
 from outrider_runtime.clock import ManualClock
 from outrider_runtime.errors import NotReady
 from outrider_wire.channel import open_channel
@@ -20,8 +22,10 @@ COUNTER = "# HELP x_total X.\n# TYPE x_total counter\nx_total {}\n"
 
 
 @asynccontextmanager
-async def running(clock: ManualClock, settling_s: float = 0.0) -> AsyncIterator[RegistryClient]:
-    controller = Controller(ControllerSettings(), clock, settling_s=settling_s)
+async def running(
+    clock: ManualClock, settling_s: float = 0.0, plan: Sequence[Scaled] = ()
+) -> AsyncIterator[RegistryClient]:
+    controller = Controller(ControllerSettings(), clock, settling_s=settling_s, plan=plan)
     channel = open_channel(await controller.start())
     try:
         yield RegistryClient(channel)
@@ -66,3 +70,25 @@ async def test_a_fresh_controller_takes_names_but_answers_only_when_it_can_know_
             await client.snapshot()
         clock.advance(2.5)
         assert (await client.snapshot()).members == (DRAFT,)
+
+
+POOL = ScaledPool("p", PoolScaling(min_replicas=2, max_replicas=3))
+
+
+async def test_members_hear_how_many_of_them_there_should_be() -> None:
+    async with running(ManualClock(), plan=[POOL]) as client:
+        (decision,) = (await client.heartbeat(DRAFT, "", leaving=False)).scaling
+        assert (decision.deployment, decision.desired, decision.min_replicas) == ("Draft:p", 2, 2)
+        assert 'outrider_autoscaling_desired_replicas{deployment="Draft:p"} 2.0' in await client.metrics_text()
+
+
+async def test_a_fresh_controller_decides_nothing_before_it_can_know_everybody() -> None:
+    clock = ManualClock()
+    controller = Controller(ControllerSettings(), clock, settling_s=2.5, plan=[POOL])
+    controller.look()
+    assert controller.desired_replicas() == {}
+    clock.advance(2.5)
+    await controller.heartbeat(DRAFT, "", leaving=False)
+    controller.look()
+    assert controller.desired_replicas() == {"Draft:p": 2}
+    controller.check()

@@ -119,3 +119,22 @@ async def test_what_is_no_json_is_refused_in_plain_words(bench: GatewayBench, bo
 
 async def test_a_byte_order_mark_is_overlooked(bench: GatewayBench) -> None:
     assert (await bench.http.post("/v1/completions", content=b"\xef\xbb\xbf" + BODY)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"prompt": "a", "%b": 1}',
+        b'{"prompt": "a", "%b": 1, "%b": 2}',
+        b'{"prompt": "a", "speculation": {"%b": 1}}',
+        b'{"prompt": "a", "logit_bias": {"%b": 1}}',
+        b'{"prompt": "a", "logit_bias": {"%b": "x"}}',
+        b'{"prompt": "a", "model": "%b"}',
+        b'{"prompt": "a", "response_format": {"type": "%b"}}',
+    ],
+)
+async def test_no_long_key_or_value_comes_back_whole(bench: GatewayBench, body: bytes) -> None:
+    answer = await bench.http.post("/v1/completions", content=body.replace(b"%b", b"k" * 1_000_000))
+    assert answer.status_code in (400, 404)
+    assert len(answer.content) < 2000
+    assert len(answer.json()["error"]["param"]) < 100

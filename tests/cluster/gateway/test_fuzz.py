@@ -62,7 +62,7 @@ def client() -> Iterator[httpx.Client]:
     thread.join(60)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(body=bodies, path=st.sampled_from(["/v1/completions", "/v1/chat/completions"]))
 def test_no_json_body_makes_the_gateway_fail(client: httpx.Client, body: dict[str, object], path: str) -> None:
     answer = client.post(path, content=json.dumps(body).encode())
@@ -71,7 +71,7 @@ def test_no_json_body_makes_the_gateway_fail(client: httpx.Client, body: dict[st
         assert set(answer.json()["error"]) == {"message", "type", "param", "code"}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(body=st.binary(max_size=200), path=st.sampled_from(["/v1/completions", "/v1/chat/completions"]))
 def test_no_bytes_make_the_gateway_fail(client: httpx.Client, body: bytes, path: str) -> None:
     assert client.post(path, content=body).status_code == 400

@@ -92,6 +92,25 @@ async def test_a_stopping_gateway_finishes_what_it_has_and_takes_nothing_new() -
         assert bench.controller.heard[-1].leaving
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_answer_that_the_grace_time_cuts_short_says_so(stream: bool) -> None:
+    reached = asyncio.Event()
+
+    async def hold(request: GenerationRequest, position: int) -> None:
+        if position == 1:
+            reached.set()
+            await asyncio.Event().wait()
+
+    async with gateway_bench([ScriptedTarget(before_token=hold)], settings=free_ports(drain_s=0)) as bench:
+        running = asyncio.create_task(bench.chat(stream=stream, max_tokens=4))
+        await asyncio.wait_for(reached.wait(), 30)
+        await bench.gateway.stop()
+        answer = await running
+        assert answer.status_code == (200 if stream else 503)
+        assert '"message":"the gateway stops, and this answer was not finished within its grace time"' in answer.text
+        assert answer.text.endswith("data: [DONE]\n\n") == stream
+
+
 async def test_a_successor_takes_over_the_port_as_soon_as_it_is_free() -> None:
     async with gateway_bench() as bench:
         port = bench.gateway.http_port

@@ -59,6 +59,7 @@ async def test_n_choices_come_multiplexed_with_their_index_and_seed() -> None:
         (GenerationRequest(prompt_text="hi", sampling=SamplingParams(temperature=-1)), "temperature"),
         (GenerationRequest(prompt_text="hi", sampling=SamplingParams(temperature=float("nan"))), "temperature"),
         (GenerationRequest(prompt_text="hi", speculation=SpeculationOptions(pool="nope")), "pool"),
+        (GenerationRequest(prompt_text="hi", speculation=SpeculationOptions(latency_class="no")), "latency_class"),
         (GenerationRequest(prompt_text="hi", committed_token_ids=(1,)), "committed_token_ids"),
         (GenerationRequest(prompt_text="hi", request_id="http://evil/"), "request_id"),
         (GenerationRequest(prompt_text="x" * 600), "prompt"),
@@ -110,3 +111,15 @@ async def test_a_gateway_with_keys_answers_no_call_without_one() -> None:
         with pytest.raises(Unauthenticated):
             await answer(client, GenerationRequest(prompt_text="hi"))
         assert bench.targets[0].requests == []
+
+
+async def test_a_text_of_more_tokens_than_the_model_takes_is_refused_before_it_is_tokenised() -> None:
+    async with gateway_bench() as bench, client_of(bench) as client:
+        long = "x" * 3000
+        with pytest.raises(InvalidRequest, match=r"prompt: got at least 3000 tokens, allowed: fewer than 512 tokens"):
+            await answer(client, GenerationRequest(prompt_text=long))
+        completion = await bench.http.post("/v1/completions", json={"prompt": ["a", long]})
+        chat = await bench.chat(messages=[{"role": "user", "content": long}])
+        for refused, field in ((completion, "prompt"), (chat, "messages")):
+            assert (refused.status_code, refused.json()["error"]["param"]) == (400, field)
+            assert "got at least 30" in refused.json()["error"]["message"]

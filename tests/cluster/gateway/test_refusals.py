@@ -62,6 +62,8 @@ async def bench() -> AsyncIterator[GatewayBench]:
         ({"speculation": {"max_depth": 65}}, 400, "speculation.max_depth"),
         ({"speculation": {"max_depth": -1}}, 400, "speculation.max_depth"),
         ({"speculation": {"pool": "nope"}}, 400, "speculation.pool"),
+        ({"speculation": {"latency_class": "nope"}}, 400, "speculation.latency_class"),
+        ({"speculation": {"latency_class": 3}}, 400, "speculation.latency_class"),
         ({"logit_bias": {"99999999": 5}}, 400, "logit_bias.99999999"),
         ({"logit_bias": {"-1": 5}}, 400, "logit_bias.-1"),
         ({"logit_bias": {"5": 101}}, 400, "logit_bias.5"),
@@ -177,6 +179,7 @@ async def test_unknown_paths_and_methods_get_error_objects(bench: GatewayBench) 
     assert (missing.status_code, missing.json()["error"]["type"]) == (404, "not_found_error")
     wrong = await bench.http.get("/v1/completions")
     assert (wrong.status_code, wrong.json()["error"]["type"]) == (405, "invalid_request_error")
+    assert wrong.json()["error"]["message"].endswith("; allowed: POST")
     assert (await bench.http.get("/v1/models/other")).status_code == 404
 
 
@@ -203,6 +206,22 @@ async def test_no_target_is_503_and_says_so_in_health() -> None:
         assert (await bench.http.get("/health")).status_code == 503
         answer = await bench.chat()
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions"])
+async def test_a_gateway_that_has_heard_of_no_target_yet_waits_for_one(path: str) -> None:
+    async with gateway_bench([], free_ports(target_wait_s=60)) as bench:
+        target = ScriptedTarget()
+        await target.start()
+        try:
+            body = {"prompt": "hi"} if path == "/v1/completions" else {"messages": [{"role": "user", "content": "hi"}]}
+            call = asyncio.create_task(bench.http.post(path, json=body))
+            await bench.next_heartbeats(3)
+            assert not call.done()
+            await bench.listed([target])
+            assert (await call).status_code == 200
+        finally:
+            await target.die()
 
 
 async def test_a_target_with_another_tokenizer_is_not_used() -> None:

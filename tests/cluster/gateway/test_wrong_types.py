@@ -10,10 +10,10 @@ import pytest
 import pytest_asyncio
 from outrider_doubles.gateway_bench import GatewayBench, gateway_bench
 
+from outrider_cluster.gateway.message_body import MessageBody
 from outrider_cluster.gateway.openai_models import (
     ChatBody,
     CompletionBody,
-    MessageBody,
     SamplingBody,
     SpeculationBody,
     StreamOptions,
@@ -64,6 +64,9 @@ async def test_a_value_of_a_wrong_type_is_refused_in_json_words(
         assert answer.status_code == (404 if name == "model" and isinstance(value, str) else 400), given
         if answer.status_code == 404:
             continue
+        if error["code"] == "unknown_parameter":  # in an object that a value is, or holds
+            assert error["message"].startswith(f'unknown field "{error["param"]}"; '), given
+            continue
         field, got, allowed = re.fullmatch(r"(.+?): got (.+), allowed: (.+)", error["message"], re.DOTALL).groups()  # type: ignore[union-attr]
         assert field == error["param"], given
         assert field.split(".")[0].split("[")[0] in (name, "min_tokens", "logprobs"), given
@@ -75,5 +78,5 @@ async def test_a_value_of_a_wrong_type_is_refused_in_json_words(
 
 @pytest.mark.parametrize("value", [None, True, 1.5, "x", [1, None], {"a": [False]}])
 async def test_a_refused_value_is_quoted_as_json_has_it(bench: GatewayBench, value: object) -> None:
-    answer = await bench.http.post("/v1/completions", json={"prompt": "hi", "n": value, "unheard_of": value})
+    answer = await bench.http.post("/v1/completions", json={"prompt": None if value is None else "hi", "n": value})
     assert f"got {json.dumps(value)}, " in answer.json()["error"]["message"]

@@ -28,14 +28,14 @@ def report(title: str = "Title") -> Report:
 
 
 def test_the_page_holds_every_plot_and_needs_no_other_file(tmp_path: Path) -> None:
-    page, *_ = write_report(report(), tmp_path)
+    page, *_ = write_report(report(), tmp_path).files
     text = page.read_text()
     assert text.count("data:image/png;base64,") == len(FIGURES)
     assert re.findall(r'(?:src|href)="(?!data:)', text) == []
 
 
 def test_text_is_shown_as_text(tmp_path: Path) -> None:
-    page, *_ = write_report(report("<script>"), tmp_path)
+    page, *_ = write_report(report("<script>"), tmp_path).files
     text = page.read_text()
     assert "<script>" not in text
     assert "a &lt;b&gt;" in text
@@ -43,7 +43,7 @@ def test_text_is_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_plots_texts_and_data_lie_beside_the_page(tmp_path: Path) -> None:
-    written = write_report(report(), tmp_path)
+    written = write_report(report(), tmp_path).files
     assert {file.name for file in tmp_path.iterdir()} == {file.name for file in written}
     assert json.loads((tmp_path / "report.json").read_text()) == {"a": 1}
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from outrider_doubles.repository import ROOT
 
+from outrider_cluster.simulator.policies import true_cost
 from outrider_cluster.simulator.scenario_file import InvalidScenario, read_scenario
 from outrider_cluster.simulator.trace_file import read_trace
 from outrider_cluster.simulator.world import World
 from outrider_runtime.errors import InvalidConfig
+from outrider_target.control.cost_model import StepLoad, StepSample
+from outrider_target.control.cost_profile import CostProfile, ProfileKey
 
 GOOD = """\
 duration_s: 10
@@ -65,6 +68,14 @@ def test_a_faulty_scenario_is_refused_with_what_is_wrong(fault: tuple[str, str],
     assert fault[1] in "\n".join(str(finding) for finding in refusal.value.findings)
 
 
+@pytest.mark.parametrize("key", ["acceptance", "coverage"])
+def test_a_kind_that_speaks_of_a_pool_that_is_not_there_is_refused(key: str, tmp_path: Path) -> None:
+    kinds = f"  kinds: [{{{key}: {{suffix: {'[0.5]' if key == 'acceptance' else '0.5'}}}}}]\n"
+    with pytest.raises(InvalidScenario) as refusal:
+        read_scenario(write(tmp_path, GOOD.replace("draft_pools", kinds + "draft_pools")))
+    assert f"traffic.kinds: all: {key}: there is no pool suffix; pools: ngram" in str(refusal.value.findings[0])
+
+
 def test_a_fault_names_the_line_of_its_key(tmp_path: Path) -> None:
     with pytest.raises(InvalidScenario) as refusal:
         read_scenario(write(tmp_path, GOOD + "seeed: 3\n"))
@@ -87,11 +98,31 @@ def test_a_trace_that_is_not_there_is_named(tmp_path: Path) -> None:
         World(read_scenario(write(tmp_path, text)), tmp_path)
 
 
-def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "p.json").write_text('{"knots": [1, 2], "knot_s": [0.1, 0.2], "rows_s": 1}')
-    text = "duration_s: 1\ntraffic: {arrivals: {kind: poisson, rate_per_s: 1}}\ntargets: {profile: p.json}\n"
-    with pytest.raises(InvalidConfig, match=r"p\.json: unknown keys rows_s"):
-        World(read_scenario(write(tmp_path, text)), tmp_path)
+PROFILED = "duration_s: 1\ntraffic: {arrivals: {kind: poisson, rate_per_s: 1}}\ntargets: {profile: p.json}\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ('{"knots": [1, 2], "knot_s": [0.1, 0.2], "rows_s": 1}', "unknown keys rows_s"),
+        ('{"knots": [1, 2]}', "no step profile; keys: knots, knot_s, .*, or samples"),
+        ('{"samples": []}', "is no cost profile"),
+        ('{"samples": [], "format": 1, "key": {}}', "samples: there are none"),
+    ],
+)
+def test_a_profile_that_is_none_is_refused(content: str, fault: str, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(content)
+    with pytest.raises(InvalidConfig, match=rf"p\.json: .*{fault}"):
+        World(read_scenario(write(tmp_path, PROFILED)), tmp_path)
+
+
+def test_step_times_that_a_server_keeps_are_a_profile(tmp_path: Path) -> None:
+    key = ProfileKey("model", "bfloat16", 1, 2, "machine", "versions")
+    loads = [StepLoad(rows, rows, 100.0 * rows) for rows in (1, 2, 4, 8, 16)]
+    samples = tuple(StepSample(load, 0.02 + 0.001 * load.tokens) for load in loads)
+    CostProfile(key, samples).save(tmp_path / "p.json")
+    cost = true_cost(read_scenario(write(tmp_path, PROFILED)).targets, tmp_path)
+    assert cost.step_s(StepLoad(8, 8, 800)) == pytest.approx(0.028, rel=0.05)
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "scenarios").glob("*.yaml")), ids=lambda file: file.name)

@@ -104,3 +104,28 @@ def test_a_table_decides_by_the_number_of_decoding_rows() -> None:
     pool = {"name": "drafter", "acceptance": [0.5]}
     world: World = simulated(closed_loop(6, draft_pools=[pool], control=control))
     assert {length.proposed for length in world.measurements.verified["drafter"]} == {1}
+
+
+def test_each_kind_gets_as_many_proposals_as_its_own_coverage_says() -> None:
+    kinds = [
+        {"name": "copy", "coverage": {"drafter": 1.0}, "acceptance": {"drafter": [1.0]}},
+        {"name": "chat", "coverage": {"drafter": 0.0}},
+    ]
+    traffic = {"arrivals": {"kind": "closed_loop", "clients": 8}, "kinds": kinds}
+    control = {"depth": "static", "num_speculative_tokens": 4}
+    pool = {"name": "drafter", "coverage": 0.5, "acceptance": [0.0]}
+    found = simulated(closed_loop(8, traffic=traffic, draft_pools=[pool], control=control)).measurements
+    assert all(verified.accepted == verified.proposed for verified in found.verified["drafter"])
+    assert 0.1 < found.used / found.asked < 0.5
+
+
+def test_a_prefix_cache_saves_its_share_of_the_prompt() -> None:
+    def first_token_ms(cached_share: float) -> float:
+        kinds = [{"prompt_tokens": 1000, "output_tokens": 10, "cached_share": cached_share}]
+        traffic = {"arrivals": {"kind": "closed_loop", "clients": 1}, "kinds": kinds}
+        targets = {"step": {"base_ms": 10.0, "token_ms": 1.0}}
+        found = simulated(closed_loop(1, traffic=traffic, targets=targets)).measurements.first_token_ms()["p50"]
+        assert found is not None
+        return found
+
+    assert (first_token_ms(0.0), first_token_ms(0.9), first_token_ms(1.0)) == pytest.approx((1010, 110, 11))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
@@ -24,6 +25,7 @@ class CountingBench:
 
     def __init__(self, stop_after: int | None = None, stop: type[BaseException] = KeyboardInterrupt) -> None:
         self.name = "counting"
+        self.pools = ("ngram",)
         self.measured: list[Cell] = []
         self.closed = False
         self._stop_after = stop_after
@@ -105,7 +107,15 @@ def test_a_swept_scenario_speculates_at_low_load_and_not_at_high_load(tmp_path: 
     assert document["acceptance_at"]["all"] == pytest.approx([0.6] * 4, abs=0.05)
 
 
-def test_a_pool_that_the_scenario_lacks_is_refused() -> None:
-    bench = SimulatedBench(Scenario.model_validate(closed_loop(1)), Path())
-    with pytest.raises(InvalidConfig, match="pool suffix: the scenario has none"):
-        bench.measure(Cell(1, 2, "suffix"), 1.0)
+def test_a_pool_that_is_not_there_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    bench = CountingBench()
+    with pytest.raises(InvalidConfig, match="--pools: got foo, allowed: all, ngram"):
+        sweep(bench, make_plan([1], [0, 2], ["ngram", "foo"], 60.0), tmp_path, CONSOLE)
+    assert (bench.measured, list(tmp_path.iterdir())) == ([], [])
+    assert SimulatedBench(Scenario.model_validate(closed_loop(1)), Path()).pools == ()
+
+
+def test_away_from_a_terminal_a_sweep_says_what_it_measures(tmp_path: Path) -> None:
+    written = io.StringIO()
+    sweep(CountingBench(), make_plan([1], [0, 2], ["all"], 60.0), tmp_path, Console(file=written))
+    assert written.getvalue() == "measuring cell 1 of 2: load 1, depth 0\n"  # the second follows at once

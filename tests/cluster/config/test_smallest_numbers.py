@@ -1,0 +1,38 @@
+"""Numbers so small that arithmetic breaks on them are refused before anything starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from outrider_cluster.gateway.scaling_settings import GatewayScaling
+from outrider_cluster.gateway.settings import GatewaySettings
+from outrider_draft.scaling_settings import PoolScaling
+from outrider_target.control.settings import DepthSettings
+from outrider_target.scaling_settings import TargetScaling
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        (TargetScaling, "target_token_latency_ms"),
+        (TargetScaling, "target_kv_usage_ratio"),
+        (TargetScaling, "target_occupancy_ratio"),
+        (PoolScaling, "target_busy_ratio"),
+        (GatewayScaling, "target_in_flight_ratio"),
+        (DepthSettings, "token_latency_ms"),
+        (DepthSettings, "probe_share"),
+    ],
+)
+@pytest.mark.parametrize("number", [0.0, 1e-322])
+def test_what_is_divided_by_has_a_lower_bound(settings: Any, name: str, number: float) -> None:
+    with pytest.raises(ValidationError, match=f"{name}\n  Input should be greater than or equal to"):
+        settings.model_validate({"max_replicas": 2, name: number} if settings is not DepthSettings else {name: number})
+
+
+@pytest.mark.parametrize("key", ["", " x", "a b", "ü", "a\n", "\x7f"])
+def test_a_key_that_no_client_can_send_as_it_is_is_refused(key: str) -> None:
+    with pytest.raises(ValidationError, match="key 1 is empty, or holds anything but"):
+        GatewaySettings.model_validate({"api_keys": ("fine", key)})
