@@ -3,8 +3,9 @@ r"""Measures any OpenAI endpoint under a closed loop of chat requests, and compa
     python benchmarks/serving/closed_loop.py --url http://127.0.0.1:8000 --concurrency 1 4 16 \
         --arm 'depth 0={"speculation": {"max_depth": 0}}' --arm 'speculation={}' --out result.json
 
-Each arm is a name and the fields that it adds to the request body. At each concurrency the arms run A-B-B-A, so that
-what drifts slowly favours none. Prints a Markdown table; `--out` keeps every answer's times besides.
+Each arm is a name and the fields that it adds to the request body; one that is named `NAME@URL` asks another server. At
+each concurrency the arms run A-B-B-A, so that what drifts slowly favours none. Servers named by `--pause` stand still
+while another one is measured. Prints a Markdown table; `--out` keeps every answer's times besides.
 """
 
 from __future__ import annotations
@@ -15,35 +16,49 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-
-import httpx
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from load_block import Arm, LoadBlock, Prompt, mirrored, run_block
 from load_report import Row, rows_of
 from load_table import markdown_table
-from openai_endpoint import OpenAIEndpoint, served_model
+from openai_endpoint import open_endpoint
+from paused_servers import PausedServers, add_pause_option
+from progress_bar import progress_bar
 
 _HERE = Path(__file__).parent
-_ANSWER_TIMEOUT_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class AskedArm:
+    """An arm as the command line asks for it."""
+
+    name: str
+    url: str | None
+    """None is the server that all arms share."""
+    body: Mapping[str, object]
 
 
 async def measure(options: argparse.Namespace, prompts: Sequence[Prompt]) -> list[LoadBlock]:
     """Run all blocks of a measurement, warm-up first."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=max(options.concurrency))
-    async with httpx.AsyncClient(base_url=options.url, timeout=_ANSWER_TIMEOUT_S, limits=limits) as client:
-        endpoint = OpenAIEndpoint(client, options.model or await served_model(client))
-        arms = [Arm(name, endpoint, {**_common_body(options), **body}) for name, body in options.arm]
+    servers = PausedServers(dict(options.pause))
+    async with AsyncExitStack() as stack:
+        stack.callback(servers.resume)
+        endpoints = {
+            url: await open_endpoint(stack, url, max(options.concurrency), options.model)
+            for url in dict.fromkeys(arm.url or options.url for arm in options.arm)
+        }
+        urls = {arm.name: arm.url or options.url for arm in options.arm}
+        arms = [Arm(arm.name, endpoints[urls[arm.name]], {**_common_body(options), **arm.body}) for arm in options.arm]
         plan = [(concurrency, arm) for concurrency in options.concurrency for arm in mirrored(arms, options.repeats)]
-        with _progress() as progress:
+        with progress_bar() as progress:
             total = options.warm_up * len(arms) + options.requests * len(plan)
             task = progress.add_task("warm-up", total=total)
 
             async def run(arm: Arm, num_requests: int, concurrency: int) -> LoadBlock:
+                await servers.only(urls[arm.name])
                 seen = partial(progress.advance, task)
                 return await run_block(arm, prompts, num_requests, concurrency, options.seed, seen)
 
@@ -63,22 +78,27 @@ def _common_body(options: argparse.Namespace) -> dict[str, object]:
     return {**body, **options.extra_body}
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=Console(stderr=True))
-
-
 def read_prompts(path: Path) -> list[Prompt]:
     """The prompt set in a JSON file: a list of objects with `kind` and `text`."""
     return [Prompt(**entry) for entry in json.loads(path.read_text(encoding="utf-8"))]
 
 
+def machine_facts() -> dict[str, str]:
+    """The machine and the versions that a measurement depends on."""
+    facts: dict[str, str] = json.loads(
+        subprocess.check_output([sys.executable, str(_HERE.parent / "machine.py"), "--json"])
+    )
+    return facts
+
+
 def result_of(options: argparse.Namespace, rows: Sequence[Row], blocks: Sequence[LoadBlock]) -> dict[str, object]:
     """All that is kept of a measurement."""
-    facts = subprocess.check_output([sys.executable, str(_HERE.parent / "machine.py"), "--json"])
     return {
-        "machine": json.loads(facts),
-        "options": {name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()},
+        "machine": machine_facts(),
+        "options": {
+            **{name: str(value) if isinstance(value, Path) else value for name, value in vars(options).items()},
+            "arm": [asdict(arm) for arm in options.arm],
+        },
         "rows": [asdict(row) for row in rows],
         "blocks": [asdict(block) for block in blocks],
     }
@@ -99,20 +119,22 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--seed", type=int, default=1000, help="request i of a block uses seed + i (default: %(default)s)")
     add("--ignore-eos", action="store_true", help="let every answer reach --max-tokens")
     add("--extra-body", type=json.loads, default={}, metavar="JSON", help="fields added to each request of each arm")
-    add("--arm", type=_named_body, action="append", metavar="NAME=JSON", help="an arm and its fields; repeatable")
+    add("--arm", type=_asked_arm, action="append", metavar="NAME[@URL]=JSON", help="an arm and its fields; repeatable")
+    add_pause_option(parser)
     add("--prompts", type=Path, default=_HERE / "prompts.json", help="JSON list of {kind, text} (default: bundled)")
     add("--out", type=Path, help="write all figures and times to this JSON file")
     options = parser.parse_args(arguments)
-    options.arm = options.arm or [("all", {})]
+    options.arm = options.arm or [AskedArm("all", None, {})]
     return options
 
 
-def _named_body(text: str) -> tuple[str, Mapping[str, object]]:
-    name, _, body = text.partition("=")
-    fields = json.loads(body)
-    if not isinstance(fields, dict):
-        raise argparse.ArgumentTypeError(f"{name}: expected a JSON object, got {body}")
-    return name, fields
+def _asked_arm(text: str) -> AskedArm:
+    place, _, body = text.partition("={")
+    name, _, url = place.partition("@")
+    try:
+        return AskedArm(name, url or None, json.loads("{" + body))
+    except json.JSONDecodeError:
+        raise argparse.ArgumentTypeError(f"expected NAME={{...}} or NAME@URL={{...}}, given {text}") from None
 
 
 def main() -> None:

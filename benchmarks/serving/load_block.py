@@ -6,8 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from openai_endpoint import OpenAIEndpoint, StreamRecord
+
+_Arm = TypeVar("_Arm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,6 @@ async def run_block(
     return LoadBlock(arm.name, concurrency, time.perf_counter() - start_s, answers)
 
 
-def mirrored(arms: Sequence[Arm], repeats: int) -> list[Arm]:
+def mirrored(arms: Sequence[_Arm], repeats: int) -> list[_Arm]:
     """A-B-B-A, `repeats` times: what drifts slowly during a measurement then favours no arm."""
     return [*arms, *reversed(arms)] * repeats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class Row:
     """None where the server reports none, or nothing was proposed."""
     mean_length_by_kind: dict[str, float]
     """Mean acceptance length by kind of prompt."""
+    mean_tokens_by_kind: dict[str, float]
+    """Mean number of tokens of an answer by kind of prompt."""
     speed_against_first: Spread | None
     """tokens_per_s over that of the first arm in the same repeat; None for the first arm itself."""
     texts_as_first: int
@@ -70,20 +72,22 @@ def _of(blocks: Iterable[LoadBlock], concurrency: int, arm: str) -> list[LoadBlo
 def _row(mine: Sequence[LoadBlock], first: Sequence[LoadBlock], prompts: Sequence[Prompt]) -> Row:
     records = [record for block in mine for record in block.answers.values()]
     gaps_s = [gap for record in records for gap in record.gaps_s]
-    by_kind = {kind: _acceptance(some) for kind, some in _by_kind(mine, prompts).items()}
+    by_kind = _by_kind(mine, prompts)
+    accepted_by_kind = {kind: _acceptance(some) for kind, some in by_kind.items()}
     ratios = [block.tokens_per_s / base.tokens_per_s for block, base in zip(mine, first, strict=True)]
     return Row(
         arm=mine[0].arm,
         concurrency=mine[0].concurrency,
         blocks=len(mine),
         tokens_per_s=_spread([block.tokens_per_s for block in mine]),
-        ttft_p50_ms=_percentile_ms([record.first_text_s for record in records], 50),
-        ttft_p99_ms=_percentile_ms([record.first_text_s for record in records], 99),
-        itl_p50_ms=_percentile_ms(gaps_s, 50),
-        itl_p99_ms=_percentile_ms(gaps_s, 99),
-        time_per_token_p50_ms=_percentile_ms([_time_per_token_s(r) for r in records if r.completion_tokens > 1], 50),
+        ttft_p50_ms=percentile_ms([record.first_text_s for record in records], 50),
+        ttft_p99_ms=percentile_ms([record.first_text_s for record in records], 99),
+        itl_p50_ms=percentile_ms(gaps_s, 50),
+        itl_p99_ms=percentile_ms(gaps_s, 99),
+        time_per_token_p50_ms=percentile_ms([_time_per_token_s(r) for r in records if r.completion_tokens > 1], 50),
         acceptance=_acceptance(records),
-        mean_length_by_kind={kind: found.mean_length for kind, found in by_kind.items() if found is not None},
+        mean_length_by_kind={kind: found.mean_length for kind, found in accepted_by_kind.items() if found is not None},
+        mean_tokens_by_kind={kind: mean(one.completion_tokens for one in some) for kind, some in by_kind.items()},
         speed_against_first=None if mine[0].arm == first[0].arm else _spread(ratios),
         texts_as_first=sum(mine[0].answers[i].text == answer.text for i, answer in first[0].answers.items()),
         requests=len(mine[0].answers),
@@ -115,5 +119,6 @@ def _spread(values: Sequence[float]) -> Spread:
     return Spread(median(values), min(values), max(values))
 
 
-def _percentile_ms(values_s: Sequence[float], percent: int) -> float:
+def percentile_ms(values_s: Sequence[float], percent: int) -> float:
+    """A percentile of times in seconds, in milliseconds; not a number where there are none."""
     return 1000 * float(np.percentile(values_s, percent)) if values_s else float("nan")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+
+_ANSWER_TIMEOUT_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,23 @@ class OpenAIEndpoint:
                 if line.startswith("data:") and line != "data: [DONE]":
                     reading.take(json.loads(line.removeprefix("data:")))
         return reading.record()
+
+
+async def open_endpoint(stack: AsyncExitStack, url: str, connections: int, model: str | None = None) -> OpenAIEndpoint:
+    """An endpoint whose connections are closed with `stack`.
+
+    Args:
+        stack: holds the client.
+        url: base URL, without /v1.
+        connections: kept open between requests.
+        model: its served name; None takes the first that the server lists.
+
+    Raises:
+        httpx.HTTPError: the server does not list its models.
+    """
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=connections)
+    client = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=_ANSWER_TIMEOUT_S, limits=limits))
+    return OpenAIEndpoint(client, model or await served_model(client))
 
 
 async def served_model(client: httpx.AsyncClient) -> str:

@@ -2,68 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
 
 import httpx
 import pytest
+from outrider_doubles.scripted_openai import ScriptedServer, scripted_server
 
 import closed_loop
 from load_block import Arm, LoadBlock, Prompt, mirrored, run_block
 from load_report import rows_of
 from load_table import markdown_table
 from openai_endpoint import OpenAIEndpoint, RequestFailed, SpeculationCounts, StreamRecord
+from paused_servers import PausedServers
 
 PROMPTS = [Prompt("copy", "say it again"), Prompt("chat", "say something")]
 
 
-class ScriptedServer(BaseHTTPRequestHandler):
-    """Answers every chat request with its own message, a word a chunk, and keeps the bodies it saw."""
-
-    bodies: ClassVar[list[dict[str, Any]]] = []
-
-    def do_GET(self) -> None:
-        self._answer(json.dumps({"data": [{"id": "scripted"}]}))
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.bodies.append(body)
-        self._answer(sse(body["messages"][0]["content"].split(), with_statistics="speculation" not in body))
-
-    def log_message(self, format: str, *values: object) -> None:
-        """Keep the test's output clean."""
-
-    def _answer(self, text: str) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(text.encode())
-
-
-def sse(words: list[str], with_statistics: bool) -> str:
-    chunks: list[dict[str, Any]] = [{"choices": [{"delta": {"role": "assistant"}}]}]
-    chunks += [{"choices": [{"delta": {"content": word}}]} for word in words]
-    last: dict[str, Any] = {"choices": [], "usage": {"completion_tokens": len(words)}}
-    if with_statistics:
-        counts = {"num_spec_steps": 2, "num_draft_tokens": 8, "num_accepted_draft_tokens": 4}
-        last["metrics"] = {"speculative_decoding": counts}
-    return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in [*chunks, last]) + "data: [DONE]\n\n"
-
-
 @pytest.fixture
 def url() -> Iterator[str]:
-    ScriptedServer.bodies = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), ScriptedServer)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with scripted_server() as url:
+        yield url
 
 
 def test_a_measurement_prints_a_table_and_keeps_its_figures(
@@ -92,6 +55,46 @@ def test_requests_carry_the_arms_fields_and_a_seed_of_their_own(url: str, monkey
     for body in ScriptedServer.bodies:
         assert body["model"] == "scripted"
         assert (body["max_tokens"], body["top_p"], body["speculation"]) == (5, 0.5, {"max_depth": 0})
+
+
+def test_an_arm_may_ask_another_server(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = "--url http://127.0.0.1:1 --concurrency 1 --requests 1 --repeats 1 --warm-up 0".split()
+    arm = f'other@{url}={{"top_k": 3}}'
+    monkeypatch.setattr(sys, "argv", ["closed_loop.py", *options, "--arm", arm])
+    closed_loop.main()
+    assert [body["top_k"] for body in ScriptedServer.bodies] == [3, 3]
+
+
+def test_servers_that_are_not_measured_stand_still(url: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as idle:
+        options = f"--url {url} --concurrency 1 --requests 1 --repeats 1 --warm-up 1 --pause http://idle:1={idle.pid}"
+        states = []
+
+        def note(*_: object) -> None:
+            states.append(Path(f"/proc/{idle.pid}/stat").read_text().rpartition(")")[2].split()[0])
+
+        asyncio.run(closed_loop.measure(closed_loop.parse_options(options.split()), [Prompt("chat", "say something")]))
+        note()
+        servers = PausedServers({"http://idle:1": idle.pid})
+        asyncio.run(servers.only(url))
+        note()
+        asyncio.run(servers.only("http://idle:1"))
+        note()
+        assert idle.stdin is not None
+        idle.communicate(b"\n")
+    assert states[1] == "T" and "T" not in (states[0], states[2])
+
+
+def test_a_server_to_pause_is_named_with_its_process(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        closed_loop.parse_options(["--url", "http://127.0.0.1:1", "--pause", "17"])
+    assert "expected URL=PID, given 17" in capsys.readouterr().err
+
+
+def test_an_arm_that_is_no_object_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        closed_loop.parse_options(["--url", "http://127.0.0.1:1", "--arm", "on=3"])
+    assert "expected NAME={...} or NAME@URL={...}, given on=3" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
