@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 import yaml
 from outrider_doubles.repository import ROOT
+from rich.console import Console
 
-from demo import Answer, chunks_of, report
+from demo import Answer, chunks_of, report, wait_until_ready
 from local_server import LocalServer, ServerFailed, gateway_url
 
 LAST_CHUNK: dict[str, Any] = {
@@ -70,6 +74,29 @@ def test_a_file_that_cannot_be_served_fails_with_the_servers_own_words(tmp_path:
         server.wait_until_ready(120.0, lambda line: None)
 
 
+def test_the_reason_of_an_end_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, shown, codes = LocalServer(Path("unread.yaml"), "http://127.0.0.1:1"), [], iter([None, 1])
+    server._process = SimpleNamespace(poll=lambda: next(codes), returncode=1)  # type: ignore[assignment]
+    monkeypatch.setattr(server, "_tail", lambda lines: "outrider: Ray does not start")
+    with pytest.raises(ServerFailed, match="with code 1:\noutrider: Ray does not start"):
+        server.wait_until_ready(60.0, shown.append)
+    assert shown == []
+
+
+def test_away_from_a_terminal_the_demo_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = ["", "Starting a private Ray", "Starting Target 0/1", "Starting Target 0/1 (10 s)", "Starting Gateway 0/1"]
+    server = LocalServer(Path("unread.yaml"), "http://127.0.0.1:1")
+    monkeypatch.setattr(server, "wait_until_ready", lambda timeout_s, show: [show(line) for line in log])
+    written = io.StringIO()
+    wait_until_ready(server, Console(file=written))
+    assert written.getvalue().splitlines() == [
+        "Starting outrider serve",
+        "Starting a private Ray",
+        "Starting Target 0/1",
+        "Starting Gateway 0/1",
+    ]
+
+
 @pytest.mark.ray
 @pytest.mark.demo_model
 def test_the_demo_streams_an_answer_and_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -87,7 +114,7 @@ def test_the_demo_streams_an_answer_and_leaves_nothing_behind(tmp_path: Path) ->
         timeout=500,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "acceptance of ngram" in done.stdout
+    assert re.search(r"acceptance of (ngram|suffix) +\d+ of \d+ proposed tokens", done.stdout)
     assert "tokens per second" in done.stdout
     assert [port for port in ports if _is_listening(port)] == []
     assert _processes_with(mark) == []

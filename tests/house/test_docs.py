@@ -11,6 +11,7 @@ from outrider_doubles.repository import ROOT, documents, relative
 from outrider_cluster.config.validate import validate_file
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+LINK_TEXT = re.compile(r"\[`([^`\s]+)`\]\(")
 YAML_BLOCK = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE_ENDINGS = (".py", ".proto", ".md", ".toml", ".json")
@@ -21,6 +22,12 @@ MAKE_TARGET = re.compile(r"^make ([a-z-]+)|`make ([a-z-]+)`", re.MULTILINE)
 def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     targets = [target.split("#")[0] for target in LINK.findall(page.read_text("utf-8")) if "://" not in target]
     assert [target for target in targets if target and not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", documents(), ids=relative)
+def test_a_path_as_the_text_of_a_link_starts_at_the_root(page: Path) -> None:
+    named = [text for text in LINK_TEXT.findall(page.read_text("utf-8")) if "/" in text and text.endswith(FILE_ENDINGS)]
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 @pytest.mark.parametrize("page", documents(), ids=relative)

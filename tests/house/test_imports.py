@@ -15,6 +15,7 @@ SMALL_PACKAGES = {
     "outrider_cluster.gateway": "cluster/outrider_cluster/gateway",
     "outrider_cluster.controller": "cluster/outrider_cluster/controller",
     "outrider_cluster.config": "cluster/outrider_cluster/config",
+    "outrider_cluster.scaling": "cluster/outrider_cluster/scaling",
     "outrider_cluster.simulator": "cluster/outrider_cluster/simulator",
     "outrider_cluster.tuning": "cluster/outrider_cluster/tuning",
     "outrider_cluster.reports": "cluster/outrider_cluster/reports",

@@ -9,6 +9,7 @@ from outrider_doubles.repository import ROOT
 from prometheus_client import CollectorRegistry
 
 from outrider_cluster.gateway.gateway_metrics import GatewayMetrics
+from outrider_cluster.scaling.metrics import ScalingMetrics
 from outrider_draft.metrics import DraftMetrics
 from outrider_runtime.clock import ManualClock
 from outrider_target.drafting.metrics import DraftingMetrics
@@ -25,6 +26,7 @@ def exported() -> set[str]:
     DraftingMetrics(registry)
     GatewayMetrics(registry, "model", ManualClock())
     DraftMetrics(registry, "pool")
+    ScalingMetrics(registry)
     return {metric.name + suffix for metric in registry.collect() for suffix in SUFFIXES[metric.type]}
 
 

@@ -61,6 +61,10 @@ def without_drafts(request: GenerationRequest) -> GenerationRequest:
     return replace(request, speculation=SpeculationOptions(max_depth=0))
 
 
+def drafted_by(pool: str, request: GenerationRequest) -> GenerationRequest:
+    return replace(request, speculation=replace(request.speculation, pool=pool))
+
+
 async def all_outcomes(house: House, requests: list[GenerationRequest]) -> list[Outcome]:
     return list(await asyncio.gather(*map(house.outcome, requests)))
 
@@ -94,8 +98,8 @@ async def test_on_equals_off_for_every_pair_of_parameters_and_proposers(house: H
     assert sum(not outcome.error for outcome in expected) > len(CASES) // 2
     await hire_all(house, expected)
     accepted: dict[str, int] = {}
-    for _ in range(2):  # the second time, finished answers are in the suffix corpus
-        outcomes = await all_outcomes(house, requests)
+    for pool in ("", "ngram", "suffix", "custom"):  # all race, then one alone: the rest may win every race
+        outcomes = await all_outcomes(house, [drafted_by(pool, request) for request in requests])
         for request, outcome, single in zip(requests, outcomes, expected, strict=True):
             assert outcome == single, request
             if outcome.finished is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import asyncio
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -29,9 +29,8 @@ class Raises(RepeatsLast):
     def propose(self, batch: Sequence[ProposalRequest]) -> Sequence[ProposedTokens]:
         """Fail."""
         if any(request.context.token_ids[-1] == 13 for request in batch):
-            if self.setup.options.get("exit"):
-                sys.exit("enough")
-            raise ValueError("thirteen")
+            kinds = {"exit": SystemExit, "cancel": asyncio.CancelledError, "interrupt": KeyboardInterrupt}
+            raise next((kinds[name]("enough") for name in self.setup.options), ValueError("thirteen"))
         return super().propose(batch)
 
 

@@ -24,6 +24,9 @@ class ByteTokenizer:
             raise InvalidRequest("text", text, "Unicode text without lone surrogates") from error
         return [BOS, *ids] if add_special_tokens else ids
 
+    def least_tokens(self, text: str) -> int:
+        return len(text.encode(errors="replace"))
+
     def token_bytes(self, token_id: int) -> bytes:
         return b"" if token_id == BOS else bytes([token_id])
 

@@ -42,7 +42,7 @@ def exact_view(rows: Mapping[int, tuple[float, ...]], limit: int = 8) -> StepVie
 
 def true_goodput(view: StepView, depths: Mapping[int, int], cost: StepCostModel) -> float:
     """Expected committed tokens per second of a step."""
-    tokens = sum(1 + row.curve.expected_accepted(depths[row.key]) for row in view.rows)
+    tokens = sum(1 + row.curve.expected_gain(depths[row.key]) for row in view.rows)
     return tokens / cost.step_s(StepLoad(len(view.rows), len(view.rows) + sum(depths.values()), view.context))
 
 

@@ -14,8 +14,9 @@ from outrider_draft.worker import DraftWorker
 from outrider_runtime.errors import OutriderError
 from outrider_target.control.depth_plan import DepthPlan
 from outrider_target.drafting.settings import DraftingSettings
-from outrider_target.replica import TargetReplica, TargetSpec
+from outrider_target.replica import TargetReplica
 from outrider_target.settings import ModelSettings, TargetSettings
+from outrider_target.target_spec import TargetSpec
 from outrider_wire.channel import open_channel
 from outrider_wire.generate_client import GenerateClient
 from outrider_wire.generation import Finished, GenerationRequest, TokenLogprobs
@@ -104,14 +105,16 @@ class House:
 
 
 @asynccontextmanager
-async def draft_house(model: Path, pools: tuple[str, ...], depth: int = 5, **target: object) -> AsyncIterator[House]:
+async def draft_house(
+    model: Path, pools: tuple[str, ...], depth: int | DepthPlan = 5, **target: object
+) -> AsyncIterator[House]:
     """Serve a model without draft workers, and stop everything in the end."""
     settings = {"max_num_seqs": 32, "max_model_len": 256, "kv_cache_memory_bytes": 1 << 23, "num_threads": 1, **target}
     spec = TargetSpec(
-        ModelSettings(source=str(model), served_name="tiny", dtype="float32"),
+        ModelSettings(source=str(model), served_name="tiny", dtype="float32", cache_dir=str(model)),
         TargetSettings.model_validate(settings),
         DraftingSettings(draft_deadline_ms=500),
-        DepthPlan(depth),
+        DepthPlan(depth) if isinstance(depth, int) else depth,
         pools,
     )
     replica = TargetReplica(spec)

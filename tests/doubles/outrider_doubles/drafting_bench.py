@@ -28,12 +28,14 @@ def spec(key: int, ids: Sequence[int] = (1, 2, 3), pool: str | None = None, dept
 class DraftingBench:
     """Hands frames between a `LockedBook` and its workers when the test says so."""
 
-    def __init__(self, settings: DraftingSettings | None = None, clock: Clock | None = None) -> None:
+    def __init__(
+        self, settings: DraftingSettings | None = None, clock: Clock | None = None, pools: Sequence[str] = ()
+    ) -> None:
         self.settings = settings or DraftingSettings()
         self.clock = clock or ManualClock()
         self.registry = CollectorRegistry()
         self.metrics = DraftingMetrics(self.registry)
-        self.book = LockedBook(self.settings, VOCAB_SIZE, self.clock, self.metrics)
+        self.book = LockedBook(self.settings, VOCAB_SIZE, self.clock, self.metrics, pools)
         self.links: dict[str, LinkedWorker] = {}
         self.remote: dict[str, StrictWorker] = {}
 

@@ -16,6 +16,7 @@ from outrider_runtime.clock import ManualClock
 from outrider_runtime.errors import OutriderError
 from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
 from outrider_target.control.depth_policy import DepthPolicy, StaticPolicy
+from outrider_target.control.latency_objectives import NO_OBJECTIVES, LatencyObjectives
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
@@ -97,6 +98,7 @@ class EngineBench:
         depth: int | DepthPolicy = 0,
         forward: ToyForward | None = None,
         rule: AcceptanceRule = COUPLED_RULE,
+        objectives: LatencyObjectives = NO_OBJECTIVES,
     ) -> None:
         self.forward = forward or ToyForward(VOCAB_SIZE)
         self.registry = CollectorRegistry()
@@ -105,7 +107,7 @@ class EngineBench:
             self.forward,
             speculator or WithoutDrafts(),
             ModelFacts(frozenset({EOS}), LetterDecoder, "toy"),
-            DepthControl(StaticPolicy(depth) if isinstance(depth, int) else depth),
+            DepthControl(StaticPolicy(depth) if isinstance(depth, int) else depth, objectives),
             ManualClock(),
             EngineMetrics(self.registry, "toy"),
             rule=rule,

@@ -57,6 +57,7 @@ async def gateway_bench(
     targets: Sequence[ScriptedTarget] | None = None,
     settings: GatewaySettings | None = None,
     pools: tuple[str, ...] = ("ngram",),
+    latency_classes: tuple[str, ...] = (),
     key: str = "none",
     is_synthetic: bool = False,
 ) -> AsyncIterator[GatewayBench]:
@@ -70,7 +71,7 @@ async def gateway_bench(
             await target.start()
             cleanup.push_async_callback(target.die)
         controller.members = [target.member() for target in mine]
-        model = ServedModel(MODEL, ByteTokenizer(), ByteTemplate(), pools, is_synthetic)
+        model = ServedModel(MODEL, ByteTokenizer(), ByteTemplate(), pools, latency_classes, is_synthetic)
         gateway = Gateway(settings or free_ports(), model, controller.find, registry, heartbeat_s=HEARTBEAT_S)
         await gateway.start()
         cleanup.push_async_callback(gateway.stop)

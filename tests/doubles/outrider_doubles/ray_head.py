@@ -88,9 +88,10 @@ class RayHead:
     def serve_until_running(self, file: Path, timeout_s: float = 300) -> None:
         """`ray serve deploy FILE`, and wait until all of it runs."""
         self.serve_deploy(file)
-        eventually(self._is_running, timeout_s, lambda: str(ServeApi(self.url).applications()))
+        eventually(self.is_running, timeout_s, lambda: str(ServeApi(self.url).applications()))
 
-    def _is_running(self) -> bool:
+    def is_running(self) -> bool:
+        """Whether all applications run. Fails if one has failed."""
         apps = ServeApi(self.url).applications()
         assert not any(found.has_failed for found in apps), [found.cause() for found in apps]
         return bool(apps) and all(found.is_running for found in apps)

@@ -7,7 +7,7 @@ from random import Random
 
 from outrider_target.drafting.speculator import Ask, Collected, CommittedRow, Proposal, SessionSpec, Verdict
 from outrider_wire.drafting import CloseOutcome
-from outrider_wire.registry import DraftLinkStatus, Snapshot
+from outrider_wire.registry import DraftLinkStatus, PoolWishes, Snapshot
 
 Proposer = Callable[[Sequence[int], int], Sequence[int]]
 """From committed ids and a depth to proposed ids, at most that many."""
@@ -69,6 +69,10 @@ class ScriptedSpeculator:
         """Does nothing."""
 
     def links(self) -> tuple[DraftLinkStatus, ...]:
+        """None."""
+        return ()
+
+    def pool_wishes(self) -> tuple[PoolWishes, ...]:
         """None."""
         return ()
 

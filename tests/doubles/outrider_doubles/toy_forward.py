@@ -39,9 +39,7 @@ class ToyForward:
         self._vocab_size = vocab_size
         self._sharpness = sharpness
         self._nan_token_id = nan_token_id
-        self._shape = CacheShape(
-            num_layers=1, num_kv_heads=1, head_dim=1, block_size=block_size, bytes_per_block=8 * block_size
-        )
+        self._shape = CacheShape(num_layers=1, num_kv_heads=1, head_dim=1, block_size=block_size, dtype=torch.float32)
         self._cells: npt.NDArray[np.uint64] | None = None
         self._tokens: npt.NDArray[np.int64] | None = None
         self.batch_sizes: list[int] = []

@@ -11,6 +11,8 @@ from outrider_target.drafting.remote_speculator import RemoteSpeculator, Verifie
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_wire.registry import Member, Snapshot
 
+_A_BIT = 100
+"""Ids of a request."""
 IDENTITY = VerifierIdentity("verifier", "f" * 64, VOCAB_SIZE)
 
 
@@ -47,6 +49,14 @@ class Verifier:
         goal = self.engine.accepted[worker] + count
         self.engine.rounds_until(lambda: self.engine.accepted[worker] >= goal)
 
+    def until_drafting(self, worker: str) -> None:
+        """Run rounds until ids of a worker have been accepted.
+
+        Sessions stay with the worker that has them, also when they have left another one because the machine was busy.
+        A worker without any gets some from further requests, of which one begins when the last one has gone on a bit.
+        """
+        self.engine.rounds_until(lambda: self._drafts(worker))
+
     def counted(self, name: str) -> float:
         """A counter of the links, over all labels."""
         return sum(sample.value for sample in self._samples(name))
@@ -62,6 +72,14 @@ class Verifier:
         assert self.speculator.session_count() == 0
         self.speculator.stop()
         assert self.speculator.links() == ()
+
+    def _drafts(self, worker: str) -> bool:
+        if self.engine.accepted[worker] > 0:
+            return True
+        last = max(self.engine.ids)
+        if self.sessions(worker) == 0 and len(self.engine.ids[last]) > _A_BIT:
+            self.engine.start(last + 1)
+        return False
 
     def _samples(self, name: str) -> list[Sample]:
         samples = (sample for metric in self.registry.collect() for sample in metric.samples)

@@ -32,13 +32,16 @@ from outrider_wire.generation import (
 from outrider_wire.registry import (
     DraftLinkStatus,
     DraftMember,
+    GatewayMember,
     Member,
     MemberKind,
     MemberState,
+    PoolWishes,
     Snapshot,
     TargetMember,
 )
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
+from outrider_wire.scaling import Figure, ScalingDecision
 
 u32 = st.integers(0, 2**32 - 1)
 u64 = st.integers(0, 2**64 - 1)
@@ -96,7 +99,8 @@ sampling = st.builds(
     choices=some(name),
     prompt_logprobs=st.none() | u32,
 )
-speculation = st.builds(SpeculationOptions, st.none() | u32, st.none() | st.text(min_size=1, max_size=20))
+some_name = st.none() | st.text(min_size=1, max_size=20)
+speculation = st.builds(SpeculationOptions, st.none() | u32, some_name, some_name)
 requests = st.builds(
     GenerationRequest, name, name, st.none(), st.none() | tokens, sampling, speculation, name, tokens
 ) | st.builds(GenerationRequest, name, name, name, st.none(), sampling, speculation, name, tokens)
@@ -132,10 +136,32 @@ deltas = st.builds(
 )
 
 links = st.builds(DraftLinkStatus, name, name, name, name, u32)
-draft_members = st.builds(DraftMember, name, name, u32, u32, name)
+draft_members = st.builds(DraftMember, name, name, u32, u32, name, double, u32)
+by_word = st.dictionaries(name, u64, max_size=3)
+wishes = st.builds(PoolWishes, name, u64, u64, u64, u64, u64, by_word, by_word, by_word, some(double))
 target_members = st.builds(
-    TargetMember, name, u32, u32, double, st.booleans(), name, u32, name, name, u32, u32, some(links)
+    TargetMember,
+    name,
+    u32,
+    u32,
+    double,
+    st.booleans(),
+    name,
+    u32,
+    name,
+    name,
+    u32,
+    u32,
+    some(links),
+    some(wishes),
+    u64,
+    double,
+    double,
+    double,
+    double,
+    double,
 )
+gateway_members = st.builds(GatewayMember, u32, u32)
 members = st.builds(
     Member,
     st.text(min_size=1, max_size=64),
@@ -146,5 +172,8 @@ members = st.builds(
     u32,
     st.none() | draft_members,
     st.none() | target_members,
+    st.none() | gateway_members,
 )
-snapshots = st.builds(Snapshot, some(members))
+figures = st.builds(Figure, name, double)
+decisions = st.builds(ScalingDecision, name, u32, u32, u32, u32, name, some(figures))
+snapshots = st.builds(Snapshot, some(members), some(decisions))
