@@ -22,8 +22,9 @@ $(INSTALLED): pyproject.toml
 	@test -x $(BIN)/pip || test -n "$(PYTHON)" || \
 		{ echo "Python 3.11 is needed: install it, or say make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv .venv
-	@echo "Installing into .venv: first PyTorch, then Ray, transformers and the rest. About 2 GB on disk; it takes"
-	@echo "some minutes, of which pip is silent for one or two at a time while it unpacks. Later runs reuse it."
+	@echo "Installing into .venv: first PyTorch, then Ray, transformers and the rest. 3.2 GB on disk; it takes"
+	@echo "some minutes, of which pip is silent for one or two at a time while it unpacks, on a busy machine for up to"
+	@echo "four. Later runs reuse it. The model of the demo takes another 0.5 GB in ~/.cache/outrider."
 	@echo "1/2 PyTorch"
 	@$(BIN)/python -m pip install --disable-pip-version-check "torch==2.13.0"
 	@echo "2/2 Outrider and all that it needs"
@@ -65,9 +66,10 @@ buf: setup ## Lint the protos
 
 check: lint types imports buf test ## All that CI checks
 
-bench: setup ## Measure a running server: depth 0 against speculation, at 1, 4 and 16 clients
+bench: setup ## Measure a running server: depth 0, ngram and all pools, at 1, 4 and 16 clients
 	$(BIN)/python benchmarks/serving/closed_loop.py --url http://127.0.0.1:8000 --concurrency 1 4 16 \
-		--arm 'depth 0={"speculation": {"max_depth": 0}}' --arm 'speculation={}'
+		--arm 'depth 0={"speculation": {"max_depth": 0}}' --arm 'ngram={"speculation": {"pool": "ngram"}}' \
+		--arm 'all pools={}'
 
 profile: setup ## Say where the time of one engine step goes
 	$(BIN)/python benchmarks/serving/profile_step.py

@@ -3,8 +3,12 @@
     draft_pools:
       - {name: mine, method: custom_class, model: custom_proposer.Dictionary, options: {phrases: [[5, 6, 7], [5, 8]]}}
 
-The file must be importable where the draft workers run: install it, or name its folder in the application's
-`runtime_env.working_dir`. Nothing you propose can change what is generated, only how fast: docs/proposers.md.
+The file must be importable where the draft workers run: install it, or name its folder beside the application's
+`import_path`, as a URI and with an absolute path:
+
+    runtime_env: {working_dir: "local:///absolute/path/to/folder"}
+
+Nothing you propose can change what is generated, only how fast: docs/proposers.md.
 """
 
 from __future__ import annotations

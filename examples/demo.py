@@ -6,6 +6,7 @@ python examples/demo.py [FILE]
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 import time
@@ -16,9 +17,10 @@ from typing import Any
 
 import httpx
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from local_server import LocalServer, ServerFailed, gateway_url
+from outrider_cluster.cli.progress import ChangingLine
+from outrider_runtime.clock import SystemClock
 from outrider_runtime.errors import ModelRefused
 from outrider_runtime.models.demo import ensure_demo_model
 from outrider_runtime.models.progress import choose_progress
@@ -27,6 +29,8 @@ CONFIG = Path(__file__).resolve().parents[1] / "cluster.yaml"
 READY_TIMEOUT_S = 600.0
 PROMPT = "Write four small Python functions with docstrings: add, subtract, multiply and divide two numbers."
 MAX_TOKENS = 192
+SECONDS_AT_END = re.compile(r" \(\d+ s\)$")
+"""The server's log says for how long it waits; the line here counts for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def main() -> int:
             print(report(answer), flush=True)
             console.print("Stopping what was started …")
     except (ModelRefused, ServerFailed, httpx.HTTPError) as error:
-        console.print(f"The demo failed: {error}", markup=False)
+        console.print(f"The demo failed: {error}", markup=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -60,14 +64,13 @@ def main() -> int:
 
 
 def wait_until_ready(server: LocalServer, console: Console) -> None:
-    """Show what the server is doing until it is ready."""
-    columns = (SpinnerColumn(), TextColumn("Starting {task.description}", markup=False), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("Ray, one target, a pool of draft workers")
+    """Show what the server does until it is ready: a moving line on a terminal, elsewhere a line for each change."""
+    with ChangingLine(console, SystemClock()) as shown:
+        shown.show("Starting outrider serve")
 
         def show(line: str) -> None:
             if line:
-                progress.update(task, description=line[:100])
+                shown.show(SECONDS_AT_END.sub("", line)[:100])
 
         server.wait_until_ready(READY_TIMEOUT_S, show)
 

@@ -11,6 +11,7 @@ import asyncio
 import sys
 from contextlib import aclosing
 
+from outrider_runtime.errors import OutriderError
 from outrider_wire.channel import open_channel
 from outrider_wire.generate_client import GenerateClient
 from outrider_wire.generation import GenerationRequest
@@ -19,8 +20,17 @@ from outrider_wire.sampling import SamplingParams, SpeculationOptions
 DEADLINE_S = 60.0
 
 
-async def main() -> None:
+def main() -> int:
     address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9000"
+    try:
+        asyncio.run(stream_answer(address))
+    except OutriderError as error:
+        print(f"no answer from {address}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def stream_answer(address: str) -> None:
     request = GenerationRequest(
         prompt_text="The three largest oceans of the Earth are",
         sampling=SamplingParams(temperature=0.7, seed=7, max_tokens=48),
@@ -40,4 +50,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    raise SystemExit(main())

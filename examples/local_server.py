@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,6 +18,8 @@ import httpx
 import yaml
 
 _POLL_S = 0.25
+_REASON = "outrider: "
+"""How the line begins that says why a command failed."""
 _STOP_TIMEOUT_S = 60.0
 
 
@@ -31,11 +33,13 @@ class LocalServer:
     Args:
         config: the cluster file.
         url: base URL that the file's gateway listens on.
+        environment: variables of the server besides this process's.
     """
 
-    def __init__(self, config: Path, url: str) -> None:
+    def __init__(self, config: Path, url: str, environment: Mapping[str, str] | None = None) -> None:
         self.url = url
         self._config = config
+        self._environment = {**os.environ, **(environment or {})}
         self._log = tempfile.NamedTemporaryFile(mode="w+", prefix="outrider-serve-", suffix=".log", errors="replace")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -49,7 +53,12 @@ class LocalServer:
             raise ServerFailed(f"{self.url} is served already: stop that server first")
         command = [str(Path(sys.executable).with_name("outrider")), "serve", str(self._config)]
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env=self._environment,
         )
         return self
 
@@ -61,6 +70,12 @@ class LocalServer:
         with _interrupts_ignored():
             self._end(self._process)
         self._log.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the child, while there is one."""
+        assert self._process is not None
+        return self._process.pid
 
     def wait_until_ready(self, timeout_s: float, on_progress: Callable[[str], None]) -> None:
         """Return when the server is healthy and its target is linked to a draft worker.
@@ -74,12 +89,14 @@ class LocalServer:
         """
         assert self._process is not None
         end_s = time.monotonic() + timeout_s
-        while not _is_linked(self.url):
+        while not is_linked(self.url):
             if self._process.poll() is not None:
                 raise ServerFailed(f"outrider serve ended with code {self._process.returncode}:\n{self._tail(20)}")
             if time.monotonic() > end_s:
                 raise ServerFailed(f"not ready after {timeout_s:g} s:\n{self._tail(20)}")
-            on_progress(self._tail(1))
+            newest = self._tail(1)
+            if not newest.startswith(_REASON):  # that is told when it has ended
+                on_progress(newest)
             time.sleep(_POLL_S)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
@@ -114,7 +131,7 @@ def _answers(url: str) -> bool:
     return True
 
 
-def _is_linked(url: str) -> bool:
+def is_linked(url: str) -> bool:
     """Whether a target is ready and sees a draft worker, or no draft pool is configured."""
     try:
         if httpx.get(f"{url}/health", timeout=5.0).status_code != httpx.codes.OK:

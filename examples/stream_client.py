@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import sys
 
-from openai import OpenAI
+import httpx
+from openai import OpenAI, OpenAIError
 
 QUESTION = "Explain in two sentences why ice floats on water."
 
 
-def main() -> None:
+def main() -> int:
     url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8000"
+    try:
+        stream_answer(url)
+    except (OpenAIError, httpx.HTTPError) as error:  # the client lets a stream that breaks off raise httpx's own
+        print(f"no answer from {url}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def stream_answer(url: str) -> None:
     client = OpenAI(base_url=f"{url}/v1", api_key="not needed unless the gateway has api_keys")
     model = client.models.list().data[0].id
     stream = client.chat.completions.create(
@@ -35,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
