@@ -48,7 +48,7 @@ def accepted(cluster: ServedCluster) -> int:
 
 
 def desired_metric(cluster: ServedCluster) -> float | None:
-    text = httpx.get(f"{cluster.url}/metrics", timeout=10).text
+    text = httpx.get(f"{cluster.url}/metrics", timeout=60).text
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     found = (s.value for s in samples if s.name == "outrider_autoscaling_desired_replicas")
     return next(found, None)

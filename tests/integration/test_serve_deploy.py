@@ -43,7 +43,7 @@ def cluster(head: RayHead, tmp_path_factory: pytest.TempPathFactory) -> ServedCl
 
 
 def counter(cluster: ServedCluster, name: str) -> float:
-    text = httpx.get(f"{cluster.url}/metrics", timeout=10).text
+    text = httpx.get(f"{cluster.url}/metrics", timeout=60).text
     samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
     return sum(sample.value for sample in samples if sample.name == name)
 
@@ -54,7 +54,7 @@ def member_pids(cluster: ServedCluster) -> list[list[int]]:
 
 
 def controller_pid(head: RayHead) -> int:
-    details = httpx.get(f"{head.url}/api/serve/applications/", timeout=10).json()
+    details = httpx.get(f"{head.url}/api/serve/applications/", timeout=60).json()
     (replica,) = details["applications"]["outrider"]["deployments"]["Controller"]["replicas"]
     pid: int = replica["pid"]
     return pid
@@ -80,7 +80,7 @@ def test_sampled_text_is_the_same_with_and_without_drafts(cluster: ServedCluster
 
 
 def test_serves_own_door_leads_to_the_same_application(cluster: ServedCluster) -> None:
-    assert httpx.get(f"{cluster.serve_url}/health", timeout=10).json() == {"status": "ok"}
+    assert httpx.get(f"{cluster.serve_url}/health", timeout=60).json() == {"status": "ok"}
     assert cluster.text(cluster.serve_url) == cluster.text()
 
 
@@ -126,7 +126,7 @@ def test_requests_go_on_while_the_controller_is_dead_and_its_successor_learns_of
             break
     else:
         pytest.fail("the controller did not come back")
-    assert httpx.get(f"{cluster.url}/health", timeout=10).status_code == httpx.codes.OK
+    assert httpx.get(f"{cluster.url}/health", timeout=60).status_code == httpx.codes.OK
 
 
 def test_a_private_ray_beside_it_is_gone_after_ctrl_c_and_has_disturbed_nothing(

@@ -38,6 +38,28 @@ class NetworkThread:
         self._loop.close()
 
 
+class Nudge:
+    """A callback on a network thread of which at most one call waits, however often and from wherever it is wanted.
+
+    Rounds that are faster than a starved loop would fill its queue without end, and what links need would wait in it.
+    """
+
+    def __init__(self, thread: NetworkThread, callback: Callable[[], None]) -> None:
+        self._thread = thread
+        self._callback = callback
+        self._waits = False
+
+    def __call__(self) -> None:
+        """Run the callback soon, after all that the caller has done so far. Returns at once."""
+        if not self._waits:
+            self._waits = True
+            self._thread.post(self._run)
+
+    def _run(self) -> None:
+        self._waits = False  # first, so that whoever comes from here on is not taken for served
+        self._callback()
+
+
 async def _then_idle(last: Coroutine[None, None, None]) -> None:
     """Run `last`, then let what gRPC still has to clear away end; a loop must not close over running tasks."""
     await last

@@ -13,7 +13,7 @@ from outrider_target.drafting.link import LinkTools
 from outrider_target.drafting.link_set import LinkSet
 from outrider_target.drafting.locked_book import LockedBook
 from outrider_target.drafting.metrics import DraftingMetrics
-from outrider_target.drafting.network_thread import NetworkThread
+from outrider_target.drafting.network_thread import NetworkThread, Nudge
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Ask, Collected, CommittedRow, SessionSpec, Verdict
 from outrider_wire.drafting import CloseOutcome
@@ -59,6 +59,7 @@ class RemoteSpeculator:
             wake_all=lambda: self._links.wake_all(),
         )
         self._links = LinkSet(tools, clock)
+        self._wake_links = Nudge(self._network, self._links.wake_all)
 
     def open(self, spec: SessionSpec) -> None:
         """Open a session in every eligible pool. Returns at once."""
@@ -105,6 +106,3 @@ class RemoteSpeculator:
     def stop(self) -> None:
         """Close all links and wait until their tasks are gone. May be called twice."""
         self._network.stop(self._links.stop())
-
-    def _wake_links(self) -> None:
-        self._network.post(self._links.wake_all)

@@ -14,8 +14,8 @@ class DraftingSettings(Settings):
     """A round waits for missing drafts no longer than this."""
     lease_ms: int = Field(default=30_000, ge=100, le=3_600_000)
     """A draft worker frees a session without traffic after this time."""
-    handshake_timeout_ms: int = Field(default=2_000, ge=10, le=60_000)
-    """A worker that has not answered the introduction by then is tried again later."""
+    handshake_timeout_ms: int = Field(default=5_000, ge=10, le=60_000)
+    """A worker that has not answered the introduction by then is tried again later. No round waits for it."""
     reconnect_first_ms: int = Field(default=50, ge=1, le=60_000)
     """First pause before a lost link is opened again; it doubles with every failure."""
     reconnect_max_ms: int = Field(default=5_000, ge=1, le=600_000)

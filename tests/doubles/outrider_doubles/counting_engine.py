@@ -12,8 +12,10 @@ from outrider_wire.drafting import CloseOutcome
 
 _BOUND_S = 120.0
 """Far beyond what it takes: the machine may be busy with other things."""
-_STEP_TIME_S = 10.0
-"""What the engine claims a step takes, so that waiting always pays. It takes no time at all."""
+_CLAIMED_STEP_S = 10.0
+"""What the engine claims a step takes, so that waiting always pays."""
+_STEP_S = 0.001
+"""What it takes. Like a real step it leaves the interpreter to other threads, which links need to open."""
 
 
 class CountingEngine:
@@ -40,7 +42,8 @@ class CountingEngine:
     def round(self) -> None:
         """One round over all requests."""
         asks = [Ask(key, len(ids), self.depth) for key, ids in self.ids.items()]
-        collected = self.speculator.collect(asks, _STEP_TIME_S)
+        collected = self.speculator.collect(asks, _CLAIMED_STEP_S)
+        time.sleep(_STEP_S)
         for key in self.ids:
             self._verify(key, collected.proposals.get(key))
 

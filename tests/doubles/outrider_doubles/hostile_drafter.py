@@ -11,9 +11,16 @@ import grpc
 from outrider.v1.draft_pb2 import SpeculateRequest
 from outrider_doubles.lies import HangUp, Lie, honest
 from outrider_doubles.strict_worker import Proposer, StrictWorker, count_up
+from outrider_wire.channel import KEEPALIVE_TIME_MS
 from outrider_wire.draft_codec import speculate_response_from, verifier_frame_from
 from outrider_wire.drafting import PROTOCOL_VERSION, DrafterFrame, DrafterRound, Hello, VerifierRound
 from outrider_wire.registry import DraftMember, Member, MemberKind, MemberState
+
+_OPTIONS = (
+    ("grpc.max_send_message_length", -1),
+    # As on every server of ours: it must bear the keepalive of the links.
+    ("grpc.http2.min_recv_ping_interval_without_data_ms", KEEPALIVE_TIME_MS // 2),
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class HostileDrafter:
         self._propose = propose
         self._workers: list[StrictWorker] = []
         self._threads = ThreadPoolExecutor(8)
-        self._server = grpc.server(self._threads, options=[("grpc.max_send_message_length", -1)])
+        self._server = grpc.server(self._threads, options=_OPTIONS)
         handler: grpc.RpcMethodHandler[bytes, bytes] = grpc.stream_stream_rpc_method_handler(self._speculate)
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("outrider.v1.DraftService", {"Speculate": handler}),)

@@ -100,7 +100,7 @@ class RayHead:
         assert self._process is not None
         assert self._process.poll() is None, self._log.read_text()[-2000:]
         try:
-            return httpx.get(f"{self.url}/api/version", timeout=5).status_code == httpx.codes.OK
+            return httpx.get(f"{self.url}/api/version", timeout=60).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 

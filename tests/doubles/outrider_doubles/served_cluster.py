@@ -75,7 +75,7 @@ class ServedCluster:
 
     def status(self) -> dict[str, Any]:
         """The gateway's status page."""
-        found: dict[str, Any] = httpx.get(f"{self.url}/outrider/v1/status", timeout=10).json()
+        found: dict[str, Any] = httpx.get(f"{self.url}/outrider/v1/status", timeout=60).json()
         return found
 
     def draft_pids(self) -> set[int]:

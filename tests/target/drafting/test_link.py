@@ -175,7 +175,7 @@ async def test_while_a_write_is_stuck_commits_merge_into_the_next_frame(lasting:
     stream.sending.clear()
     lasting.drafting.commit(7, 3, 4)
     lasting.links.wake_all()
-    await asyncio.wait_for(stream.sending.wait(), timeout=5)
+    await asyncio.wait_for(stream.sending.wait(), timeout=60)
     for length in range(4, 100):
         lasting.drafting.commit(7, length, length + 1)
         lasting.links.wake_all()

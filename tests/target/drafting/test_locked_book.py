@@ -52,9 +52,9 @@ def while_collecting(bench: DraftingBench, clock: WatchedClock, act: Callable[[]
     clock.readings = 0
     thread = threading.Thread(target=lambda: results.append(collect(bench)))
     thread.start()
-    assert clock.waiting.wait(timeout=5)
+    assert clock.waiting.wait(timeout=60)
     act()
-    thread.join(timeout=5)
+    thread.join(timeout=60)
     assert results, "collect still waits"
     return results[0]
 
