@@ -1,10 +1,10 @@
-r"""Records what the replay test of the depth policy reads: step costs and acceptance, from the real engine.
+r"""Records what the replay tests of the depth policy read: step costs, answers and acceptance, from the real engine.
 
-    python benchmarks/control/record_tables.py acceptance
+    python benchmarks/control/record_tables.py answers acceptance
     python benchmarks/control/record_tables.py costs
 
-`acceptance` asks the bundled prompts greedily and plays the proposers over the answers; it may run on a busy machine.
-`costs` times steps of 1 to 256 rows; the machine must be quiet. Both write into the folder of the test.
+`answers` asks the bundled prompts greedily; `acceptance` does so and plays the proposers over the answers. Both may run
+on a busy machine. `costs` times steps of 1 to 256 rows on a quiet one. All write into the folder of the tests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import get_args
 
@@ -42,6 +42,7 @@ from recorded_answers import record_answers
 
 _ROOT = Path(__file__).resolve().parents[2]
 _HASH_SEED = 1
+_NUMBERS = re.compile(r"\[[\d,\s]+\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,18 @@ def _listed(outcomes: Outcomes) -> dict[str, list[list[int]]]:
     return {kind: [[*outcome, count] for outcome, count in sorted(counts.items())] for kind, counts in outcomes.items()}
 
 
+def record_given_answers(options: argparse.Namespace, model: LoadedModel, settings: TargetSettings) -> None:
+    """Ask, write."""
+    answers = record_answers(model, settings, read_prompts(options.prompts), options.max_tokens)
+    content = {
+        "model": options.source,
+        "weights": weight_version(model.folder, options.dtype),
+        "max_tokens": options.max_tokens,
+        "answers": [asdict(answer) for answer in answers],
+    }
+    write_lines(options.folder / "answers.json", content)
+
+
 def record_acceptance(options: argparse.Namespace, model: LoadedModel, settings: TargetSettings) -> None:
     """Ask, play, write."""
     answers = record_answers(model, settings, read_prompts(options.prompts), options.max_tokens)
@@ -110,7 +123,8 @@ def record_costs(options: argparse.Namespace, model: LoadedModel, settings: Targ
 
 def write_lines(path: Path, content: Mapping[str, object]) -> None:
     """JSON with a line for each list of numbers, so that a change can be read."""
-    text = re.sub(r"\[\s+(\d+),\s+(\d+),\s+(\d+)\s+\]", r"[\1, \2, \3]", json.dumps(content, indent=1))
+    text = _NUMBERS.sub(lambda found: " ".join(found.group().split()), json.dumps(content, indent=1))
+    text = text.replace("[ ", "[").replace(" ]", "]")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text + "\n", encoding="utf-8")
 
@@ -119,8 +133,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("tables", nargs="+", choices=("acceptance", "costs"), help="what to record")
-    add("--folder", type=Path, default=_ROOT / "tests/target/control/recorded", help="(default: that of the test)")
+    add("tables", nargs="+", choices=("answers", "acceptance", "costs"), help="what to record")
+    add("--folder", type=Path, default=_ROOT / "tests/target/control/recorded", help="(default: that of the tests)")
     add("--source", default="demo", help="model: demo, a folder or a hub id (default: %(default)s)")
     add("--dtype", choices=get_args(ModelDtype), default="bfloat16", help="(default: %(default)s)")
     add("--threads", type=int, default=2, help="threads of the forward pass (default: %(default)s)")
@@ -139,7 +153,7 @@ def main() -> None:
         model = LoadedModel.load(
             resolve_source(options.source, progress=choose_progress(sys.stderr)), options.dtype, settings
         )
-    record = {"acceptance": record_acceptance, "costs": record_costs}
+    record = {"answers": record_given_answers, "acceptance": record_acceptance, "costs": record_costs}
     for table in options.tables:
         record[table](options, model, settings)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,10 @@ def test_answers_are_drafted_better_the_second_time_only_by_who_remembers(name: 
 def test_a_table_has_a_line_for_each_outcome(tmp_path: Path) -> None:
     write_lines(tmp_path / "new" / "table.json", {"outcomes": {"chat": [[0, 0, 5], [2, 1, 3]]}})
     assert "   [0, 0, 5],\n   [2, 1, 3]\n" in (tmp_path / "new" / "table.json").read_text()
+
+
+def test_a_table_has_a_line_for_all_ids_of_an_answer(tmp_path: Path) -> None:
+    write_lines(tmp_path / "table.json", {"answers": [asdict(COUNTING)]})
+    text = (tmp_path / "table.json").read_text()
+    assert '   "prompt_ids": [1, 2, 3],\n' in text
+    assert json.loads(text)["answers"][0]["answer_ids"] == list(range(4, 24))

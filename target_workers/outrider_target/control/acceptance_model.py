@@ -1,9 +1,14 @@
 """What a proposal is worth before it is there: by session, and by position in it.
 
-Estimates lean on each other: a session on all of them, these on the position before. What was seen fades as something
-new is seen, so that an off-switch is never thrown by what was true long ago, nor taken back for want of news. Only a
-session forgets without news, slowly: beside better ones it gets another chance. What all sessions have seen counts by
-wishes, not by rounds: else, once drafts have become useless, many a new session would try them before all know.
+Estimates lean on each other: a session on all of them, these on the position before. Whether there is anything to
+propose and whether it is right are learned apart. N-grams are found in bursts, and in some answers hardly ever: that
+there was none says little of the next answer, so it is remembered over several of them. Proposals that are wrong say
+that drafts have become useless, and are soon believed.
+
+What was seen fades as something new is seen, so that an off-switch is never thrown by what was true long ago, nor taken
+back for want of news. Only a session forgets without news, slowly: beside better ones it gets another chance. What all
+sessions have seen counts by wishes, not by rounds: else, once drafts have become useless, many a new session would try
+them before all know.
 
 It knows no pools: how deep to ask is decided before it is known whose proposal comes. Which pool's proposal to take,
 and whether to wait for one, is told by `outrider_target.drafting.acceptance`, by pool and over all sessions.
@@ -21,9 +26,12 @@ from outrider_target.control.position_shares import PositionShares
 
 _SESSION_KEEP = 1 - 1 / 16
 _SILENT_KEEP = 1 - 1 / 128
-_EVERYONE_KEEP = 1 - 1 / 32
+_EVERYONE_KEEP_THERE = 1 - 1 / 128
 """For each wish."""
-_SESSION_LEAN = 4.0
+_EVERYONE_KEEP_RIGHT = 1 - 1 / 32
+"""For each wish that a proposal came to."""
+_SESSION_LEAN_THERE = 8.0
+_SESSION_LEAN_RIGHT = 4.0
 _EVERYONE_LEAN = 1.0
 _FIRST_SHARE = 0.5
 _LEAST_PRESENCE = 1e-9
@@ -106,16 +114,21 @@ class AcceptanceModel:
 
     def observe(self, outcome: DraftOutcome) -> None:
         """Learn from one wish of one session."""
-        session = self._sessions.setdefault(outcome.session, _Shares(self._positions, _SESSION_LEAN))
-        session.note(outcome)
+        if outcome.session not in self._sessions:
+            self._sessions[outcome.session] = _Shares(self._positions, _SESSION_LEAN_THERE, _SESSION_LEAN_RIGHT)
+        self._sessions[outcome.session].note(outcome)
         self._curves.pop(outcome.session, None)
         self._everyone.note(outcome)
 
     def end_round(self) -> None:
         """A round is over: what was seen before it is a little older."""
         for session in self._sessions.values():
-            session.age(_SESSION_KEEP if session.news else _SILENT_KEEP)
-        self._everyone.age(_EVERYONE_KEEP**self._everyone.news)
+            if session.wishes:
+                session.age(_SESSION_KEEP, _SESSION_KEEP if session.answers else 1.0)
+            else:
+                session.age(_SILENT_KEEP, _SILENT_KEEP)
+        everyone = self._everyone
+        everyone.age(_EVERYONE_KEEP_THERE**everyone.wishes, _EVERYONE_KEEP_RIGHT**everyone.answers)
         self._curves.clear()
 
     def forget(self, session: int) -> None:
@@ -125,67 +138,91 @@ class AcceptanceModel:
 
     def session_curve(self, session: int) -> Curve:
         """What to expect of the next proposal of a session."""
+        known = self._everyone.known
         if session not in self._sessions:
-            return self._everyone.known_curve
+            return known.curve
         if session not in self._curves:
-            self._curves[session] = self._sessions[session].curve(self._everyone.known_curve)
+            self._curves[session] = self._sessions[session].leaning_on(known).curve
         return self._curves[session]
 
 
+@dataclass(frozen=True)
+class _Known:
+    """Shares by position."""
+
+    there: list[float]
+    """Wishes whose proposal reaches the position, of those whose ids before it were all accepted."""
+    right: list[float]
+    """Of these, those whose id is accepted there."""
+    presence: list[float]
+    """Wishes whose proposal reaches the position."""
+
+    @cached_property
+    def curve(self) -> Curve:
+        acceptance = tuple(map(operator.mul, self.there, self.right))
+        return Curve(acceptance, tuple(self.presence))
+
+
 class _Shares:
-    """Acceptance and presence at one level of the hierarchy."""
+    """What was seen at one level of the hierarchy."""
 
-    __slots__ = ("_acceptance", "_positions", "_presence", "news")
+    __slots__ = ("_positions", "_presence", "_right", "_there", "answers", "wishes")
 
-    def __init__(self, positions: int, lean: float) -> None:
+    def __init__(self, positions: int, lean_there: float, lean_right: float) -> None:
         self._positions = positions
-        self._acceptance = PositionShares(positions, lean)
-        self._presence = PositionShares(positions, lean)
-        self.news = 0
-        """Wishes seen in this round."""
+        self._there = PositionShares(positions, lean_there)
+        self._right = PositionShares(positions, lean_right)
+        self._presence = PositionShares(positions, lean_there)
+        self.wishes = 0
+        """Seen in this round."""
+        self.answers = 0
+        """Those of them that a proposal came to."""
 
     def note(self, outcome: DraftOutcome) -> None:
         """Ids after the first one that is rejected or missing say nothing about acceptance."""
-        self.news += 1
+        self.wishes += 1
+        self.answers += outcome.proposed > 0
         for position in range(min(outcome.asked, self._positions)):
             self._presence.note(position, position < outcome.proposed)
         for position in range(min(outcome.accepted + 1, outcome.asked, self._positions)):
-            self._acceptance.note(position, position < outcome.accepted)
+            self._there.note(position, position < outcome.proposed)
+            if position < outcome.proposed:
+                self._right.note(position, position < outcome.accepted)
 
-    def age(self, keep: float) -> None:
+    def age(self, keep_there: float, keep_right: float) -> None:
         """A round is over."""
-        self.news = 0
-        if keep < 1.0:
-            self._acceptance.fade(keep)
-            self._presence.fade(keep)
+        self.wishes = self.answers = 0
+        if keep_there < 1.0:
+            self._there.fade(keep_there)
+            self._presence.fade(keep_there)
+        if keep_right < 1.0:
+            self._right.fade(keep_right)
 
-    def curve(self, elsewhere: Curve) -> Curve:
-        return Curve(
-            tuple(self._acceptance.shares(elsewhere.acceptance)), tuple(self._presence.shares(elsewhere.presence))
+    def leaning_on(self, known: _Known) -> _Known:
+        return _Known(
+            self._there.shares(known.there), self._right.shares(known.right), self._presence.shares(known.presence)
         )
-
-    def first_curve(self) -> Curve:
-        return Curve(tuple(self._acceptance.chained_shares(_FIRST_SHARE)), tuple(self._presence.chained_shares(1.0)))
 
 
 class _Everyone(_Shares):
     """All sessions together; leans on nothing but the position before."""
 
     def __init__(self, positions: int) -> None:
-        super().__init__(positions, _EVERYONE_LEAN)
-        self._curve: Curve | None = None
+        super().__init__(positions, _EVERYONE_LEAN, _EVERYONE_LEAN)
+        self._known: _Known | None = None
 
     def note(self, outcome: DraftOutcome) -> None:
         super().note(outcome)
-        self._curve = None
+        self._known = None
 
-    def age(self, keep: float) -> None:
-        super().age(keep)
-        self._curve = None
+    def age(self, keep_there: float, keep_right: float) -> None:
+        super().age(keep_there, keep_right)
+        self._known = None
 
     @property
-    def known_curve(self) -> Curve:
-        """The curve, computed when it is asked for."""
-        if self._curve is None:
-            self._curve = self.first_curve()
-        return self._curve
+    def known(self) -> _Known:
+        """The shares, computed when they are asked for."""
+        if self._known is None:
+            there, presence = self._there.chained_shares(1.0), self._presence.chained_shares(1.0)
+            self._known = _Known(there, self._right.chained_shares(_FIRST_SHARE), presence)
+        return self._known

@@ -56,7 +56,7 @@ class DynamicPolicy:
         if is_better and self._may_change():
             self._held = _Held(best.level, best.threshold, self._clock.now_s())
             held, is_better = best, False
-        elif not held.proposed and self._held.level and self._may_change():
+        elif not held.proposed and self._held.level and self._could_draft(view) and self._may_change():
             self._held = _Held(0, 1.0, self._clock.now_s())  # nothing came of the level: say so
         reason = Reason.HELD if is_better else self._reason(view, held)
         if held.proposed:
@@ -76,6 +76,11 @@ class DynamicPolicy:
         self._cost.observe(load, round_s, has_drafts)
         if not has_drafts:
             self._probing.save(round_s)
+
+    @staticmethod
+    def _could_draft(view: StepView) -> bool:
+        """Rows at their end draft nothing, which says nothing about drafts."""
+        return view.room_tokens > 0 and any(row.limit > 0 for row in view.rows)
 
     def _is_better(self, best: Plan, held: Plan) -> bool:
         """Drafting less needs less of a promise: what is not drafted cannot be lost."""

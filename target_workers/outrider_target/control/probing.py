@@ -11,7 +11,6 @@ PROBE_ROUNDS = 3
 """The first only asks; what it asked for is verified in the second."""
 PROBE_DEPTH = 4
 """Ids that a probed row asks for at most."""
-_GREATEST_PATIENCE = 8
 _MOST_RENEWALS = 4
 """How often a probe goes on with its row while that raises hopes; such proposals pay for themselves."""
 
@@ -36,7 +35,6 @@ class Probing:
     def __init__(self, share: float) -> None:
         self._share = share
         self._saved_s = 0.0
-        self._patience = 1
         self._probe: _Probe | None = None
         self._last_key = -1
 
@@ -46,7 +44,7 @@ class Probing:
 
     def end(self) -> None:
         """Drafts pay: nothing is probed."""
-        self._probe, self._patience = None, 1
+        self._probe = None
 
     def choose(self, rows: Sequence[RowView], max_depth: int, token_s: float, fixed_s: float) -> dict[int, int]:
         """Depths of the rows to probe now: one, or none.
@@ -74,23 +72,19 @@ class Probing:
             return
         row = able[0]
         depth = min(PROBE_DEPTH, max_depth, row.limit)
-        price_s = PROBE_ROUNDS * (depth * token_s + fixed_s)
-        if self._saved_s < price_s * self._patience:
+        price_s = PROBE_ROUNDS * (sum(row.curve.presence[:depth]) * token_s + fixed_s)
+        if self._saved_s < price_s:
             return
         self._saved_s = 0.0
         self._last_key = row.key
         self._probe = _Probe(row.key, depth, PROBE_ROUNDS, row.curve.expected_gain(depth))
 
     def _settle(self, row: RowView | None) -> None:
-        """A probe that raised hopes goes on for a while and is followed soon, one that did not later and later."""
+        """A probe that raised hopes goes on for a while."""
         probe, self._probe = self._probe, None
         assert probe is not None
-        if row is None:
+        if row is None or row.limit == 0 or probe.renewals_left == 0:
             return
         hope = row.curve.expected_gain(probe.depth)
-        if hope <= probe.hope:
-            self._patience = min(2 * self._patience, _GREATEST_PATIENCE)
-            return
-        self._patience = 1
-        if probe.renewals_left > 0 and row.limit > 0:
+        if hope > probe.hope:
             self._probe = _Probe(row.key, probe.depth, PROBE_ROUNDS, hope, probe.renewals_left - 1)

@@ -33,11 +33,8 @@ class Plan:
     """Expected tokens per second."""
     score: float
     """The same with rows that miss their objective counting for more; what plans are compared by."""
-
-    @property
-    def level(self) -> int:
-        """The deepest row."""
-        return max(self.depths.values(), default=0)
+    level: int
+    """The depth that bounds all rows. A row that drafts all it may, because its end is near, bounds none."""
 
     @property
     def proposed(self) -> int:
@@ -57,6 +54,7 @@ class StepPlans:
     def __init__(self, view: StepView, cost: RefinedCost, max_depth: int) -> None:
         self._view = view
         self._cost = cost
+        self._max_depth = max_depth
         self._limits = [min(row.limit, max_depth) for row in view.rows]
         self._weights = np.ones(len(view.rows))
         self._sort()
@@ -108,7 +106,15 @@ class StepPlans:
         gains = self._gain[chosen]
         goodput = len(rows) + float((gains / self._weights[self._row[chosen]]).sum())
         score = float(self._weights.sum() + gains.sum())
-        return Plan(depths, self._between(len(chosen)), goodput / seconds, score / seconds)
+        return Plan(depths, self._between(len(chosen)), goodput / seconds, score / seconds, self._level(counts))
+
+    def _level(self, counts: npt.NDArray[np.int64]) -> int:
+        bounds = (
+            self._max_depth if count == limit else int(count)
+            for count, limit in zip(counts, self._limits, strict=True)
+            if count
+        )
+        return max(bounds, default=0)
 
     def _between(self, count: int) -> float:
         """Half-way between the last token within and the first without, so that noise crosses neither soon."""

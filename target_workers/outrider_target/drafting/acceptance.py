@@ -1,8 +1,8 @@
 """Running acceptance by pool and position: which pool's proposal is best, and what a missing one would be worth.
 
-It knows no sessions, and of proposals only those that were verified. How deep to speculate, session by session, is told
-by `outrider_target.control.acceptance_model`, which also counts proposals that did not come in time. This one fades
-with observations of a position, that one with rounds of the engine.
+It knows no sessions. How deep to speculate, session by session, is told by
+`outrider_target.control.acceptance_model`, which also counts proposals that did not come in time. This one fades with
+observations of a position, that one with rounds of the engine.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from __future__ import annotations
 import operator
 from itertools import accumulate, takewhile
 
+from outrider_target.drafting.answer_share import AnswerShare
 from outrider_wire.drafting import MAX_CHAIN_TOKENS
 
 _PRIOR_ACCEPTANCE = 0.6
 _PRIOR_WEIGHT = 4.0
 """Observations that the prior counts for, so that a new pool is neither adored nor despised."""
+_ANSWER_MEMORY, _ANSWER_LEAN = 128.0, 4.0
+_FIRST_ANSWER_SHARE = 1.0
+"""A pool of which nothing is known is worth waiting for."""
 
 
 class Acceptance:
@@ -30,6 +34,7 @@ class Acceptance:
         self._keep = 1.0 - 1.0 / memory_rounds if memory_rounds > 1 else 0.0
         self._pools: dict[str, list[_Position]] = {}
         self._expected: dict[str, list[float]] = {}
+        self._answers: dict[str, AnswerShare] = {}
 
     def observe(self, pool: str, proposed: int, accepted: int) -> None:
         """Learn that the first `accepted` of `proposed` ids were accepted; ids after the first rejected say nothing."""
@@ -37,6 +42,15 @@ class Acceptance:
         self._expected.pop(pool, None)
         for index in range(min(accepted + 1, proposed, MAX_CHAIN_TOKENS)):
             positions[index].observe(index < accepted, self._keep)
+
+    def observe_answer(self, pool: str, proposes: bool) -> None:
+        """Learn whether an answer from `pool` proposes anything."""
+        self._answers.setdefault(pool, AnswerShare(_ANSWER_MEMORY, _ANSWER_LEAN)).observe(proposes)
+
+    def answer_share(self, pool: str) -> float:
+        """Probability that an answer from `pool` proposes anything."""
+        answers = self._answers.get(pool)
+        return _FIRST_ANSWER_SHARE if answers is None else answers.share(_FIRST_ANSWER_SHARE)
 
     def expected_accepted(self, pool: str, length: int) -> float:
         """Expected number of accepted ids in a proposal of `length` ids from `pool`."""

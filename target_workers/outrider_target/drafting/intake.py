@@ -6,6 +6,7 @@ import math
 from enum import Enum
 
 from outrider_runtime.clock import Clock
+from outrider_target.drafting.acceptance import Acceptance
 from outrider_target.drafting.conduct import Offence
 from outrider_target.drafting.inbox import DropReason, confident_prefix, is_well_formed
 from outrider_target.drafting.linked_worker import LinkedWorker
@@ -34,16 +35,24 @@ class Intake:
         book: sessions that the frames speak of.
         vocab_size: proposed ids must lie in [0, vocab_size).
         settings: bounds.
+        acceptance: learns which answers propose anything.
         clock: monotonic time.
         metrics: counters.
     """
 
     def __init__(
-        self, book: SessionBook, vocab_size: int, settings: DraftingSettings, clock: Clock, metrics: DraftingMetrics
+        self,
+        book: SessionBook,
+        vocab_size: int,
+        settings: DraftingSettings,
+        acceptance: Acceptance,
+        clock: Clock,
+        metrics: DraftingMetrics,
     ) -> None:
         self._book = book
         self._vocab_size = vocab_size
         self._settings = settings
+        self._acceptance = acceptance
         self._clock = clock
         self._metrics = metrics
 
@@ -107,6 +116,9 @@ class Intake:
             return DropReason.MALFORMED
         answers = session.awaits_answer(chain.base_length)
         reason = session.inbox.offer(confident_prefix(chain, self._settings.min_confidence), request.ids)
+        if reason in (None, DropReason.LATE):
+            session.answers.observe(bool(chain.token_ids))
+            self._acceptance.observe_answer(session.pool, bool(chain.token_ids))
         if answers and reason is None:
             self._answered(worker, session)
         return reason

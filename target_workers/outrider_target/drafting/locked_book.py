@@ -45,7 +45,7 @@ class LockedBook:
         self._acceptance = Acceptance(settings.acceptance_memory_rounds)
         arbiter = PoolArbiter(settings.drafting_price, settings.explore_rounds)
         self._book = SessionBook(clock, metrics, arbiter)
-        self._intake = Intake(self._book, vocab_size, settings, clock, metrics)
+        self._intake = Intake(self._book, vocab_size, settings, self._acceptance, clock, metrics)
         self._selection = Selection(self._book, self._acceptance, clock, metrics)
         self._wishes = WishCounts(pools)
         self._step_time_s = 0.0

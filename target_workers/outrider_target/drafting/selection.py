@@ -93,5 +93,10 @@ class Selection:
             if worker is not None and not worker.breaker.is_open and session.awaits_answer(ask.committed_length):
                 expected_s = session.asked_at_s + worker.latency.mean_s
                 delays.append(max(0.0, expected_s - self._clock.now_s()))
-                gain = max(gain, self._acceptance.expected_accepted(session.pool, ask.depth))
+                gain = max(gain, self._expected_of_answer(session, ask.depth))
         return MissingRow(ask.key, gain, min(delays)) if delays else None
+
+    def _expected_of_answer(self, session: DraftSession, depth: int) -> float:
+        """Ids that an answer would add: often there is none to propose, and then waiting was for nothing."""
+        proposes = session.answers.share(self._acceptance.answer_share(session.pool))
+        return proposes * self._acceptance.expected_accepted(session.pool, depth)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from outrider_target.drafting.answer_share import AnswerShare
 from outrider_target.drafting.inbox import Inbox
 from outrider_target.drafting.speculator import SessionSpec
 from outrider_wire.drafting import MAX_OPEN_TOKEN_IDS, Close, CloseOutcome, Commit, Open
+
+_ANSWER_MEMORY, _ANSWER_LEAN = 8.0, 2.0
+"""N-grams are found in bursts: a session that copies gets proposals nearly every time, then hardly ever."""
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +63,7 @@ class DraftSession:
     """When the present wish was made to the present worker."""
     resyncs: int = 0
     """Since the last usable answer."""
+    answers: AnswerShare = field(default_factory=lambda: AnswerShare(_ANSWER_MEMORY, _ANSWER_LEAN))
     inbox: Inbox = field(init=False)
     barred_until_s: dict[str, float] = field(default_factory=dict)
     """Workers that must not hold this session before a moment."""

@@ -15,15 +15,15 @@ PRICE_ROUNDS = PROBE_ROUNDS * PROBE_DEPTH * TOKEN_S / (SHARE * ROUND_S)
 """Plain rounds that pay for one probe."""
 
 
-def rows(acceptance: float) -> list[RowView]:
-    curve = Curve((acceptance,) * 8, (1.0,) * 8)
+def rows(acceptance: float, presence: float = 1.0) -> list[RowView]:
+    curve = Curve((acceptance,) * 8, (presence,) * 8)
     return [RowView(key, 8, curve, 100) for key in (1, 2, 3)]
 
 
-def rounds_until_probe(probing: Probing, acceptance: float) -> int:
+def rounds_until_probe(probing: Probing, acceptance: float, presence: float = 1.0) -> int:
     """Plain rounds before the next probe begins; its first round is over then."""
     for count in range(10_000):
-        if probing.choose(rows(acceptance), 8, TOKEN_S, 0.0):
+        if probing.choose(rows(acceptance, presence), 8, TOKEN_S, 0.0):
             return count
         probing.save(ROUND_S)
     raise AssertionError("never probed")
@@ -45,19 +45,22 @@ def test_a_probe_waits_for_the_time_that_it_takes_and_asks_one_row_for_a_few_rou
     assert probed_rounds(probing, lambda _: 0.0) == PROBE_ROUNDS - 1
 
 
-def test_probes_that_raise_no_hopes_come_later_and_later() -> None:
-    probing, waits = Probing(SHARE), []
+def test_proposals_that_are_seldom_there_are_cheap_to_probe() -> None:
+    assert rounds_until_probe(Probing(SHARE), 0.0, presence=1 / 3) == PRICE_ROUNDS / 3
+
+
+def test_probes_that_raise_no_hopes_take_no_more_than_their_share() -> None:
+    probing = Probing(SHARE)
     for _ in range(6):
-        waits.append(rounds_until_probe(probing, 0.0))
+        assert rounds_until_probe(probing, 0.0) == PRICE_ROUNDS
         probed_rounds(probing, lambda _: 0.0)
-    assert [round(wait / PRICE_ROUNDS) for wait in waits] == [1, 2, 4, 8, 8, 8]
 
 
 def test_a_probe_goes_on_with_its_row_while_hopes_rise_but_not_for_ever() -> None:
     probing = Probing(SHARE)
     rounds_until_probe(probing, 0.0)
     assert probed_rounds(probing, lambda count: min(0.9, 0.01 * count)) == 5 * PROBE_ROUNDS - 1
-    assert rounds_until_probe(probing, 0.9) == PRICE_ROUNDS  # patience is as at first
+    assert rounds_until_probe(probing, 0.9) == PRICE_ROUNDS
 
 
 def test_a_probe_whose_hopes_rise_no_more_ends() -> None:

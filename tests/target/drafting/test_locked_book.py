@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from outrider_doubles.drafting_bench import DraftingBench, spec
+from outrider_doubles.strict_worker import count_up
 
 from outrider_runtime.clock import Clock, ManualClock, SystemClock
 from outrider_target.drafting.settings import DraftingSettings
@@ -240,3 +241,38 @@ def test_a_gap_in_the_engines_commits_is_our_own_fault_and_said_so() -> None:
     bench = asked("a")
     with pytest.raises(AssertionError, match="commit after 9 ids, have 4"):
         bench.commit(7, 9, 1)
+
+
+@pytest.mark.parametrize(("proposes", "waits"), [(True, 1), (False, 0)])
+def test_a_worker_that_seldom_has_anything_to_propose_is_not_waited_for(proposes: bool, waits: int) -> None:
+    step_s, answer_s = 0.020, 0.005
+    clock = ManualClock()
+    bench = DraftingBench(clock=clock)
+    bench.connect("a", propose=count_up if proposes else nothing)
+    bench.book.open(spec(7))
+    bench.commit(7, 3, 4)
+    for length in range(4, 44):
+        clock.advance(answer_s)
+        bench.exchange()
+        bench.commit(7, length, 0)  # off the path of all proposals: nothing is held
+    assert collect(bench, length=44, step_time_s=step_s).proposals == {}
+    assert bench.counted("deadline_misses_total", pool="pool") == waits
+
+
+def nothing(ids: Sequence[int], depth: int) -> tuple[int, ...]:
+    return ()
+
+
+def test_a_session_that_is_given_proposals_again_is_waited_for_again() -> None:
+    clock = ManualClock()
+    bench = DraftingBench(clock=clock)
+    silent_until = 44
+    bench.connect("a", propose=lambda ids, depth: count_up(ids, depth) if len(ids) >= silent_until else ())
+    bench.book.open(spec(7))
+    bench.commit(7, 3, 4)
+    for length in range(4, 48):
+        clock.advance(0.005)
+        bench.exchange()
+        bench.commit(7, length, 0)
+    assert collect(bench, length=48, step_time_s=0.020).proposals == {}
+    assert bench.counted("deadline_misses_total", pool="pool") == 1
