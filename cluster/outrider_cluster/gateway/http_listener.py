@@ -91,6 +91,9 @@ async def _bind(settings: GatewaySettings) -> socket.socket:
     while True:
         candidate = socket.socket(family, socket.SOCK_STREAM)
         candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Head and body, and every piece of a stream, are writes of their own: each would wait until the client confirms
+        # the one before, some 40 ms. Connections inherit this too; asyncio sets it only on sockets that name TCP.
+        candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if hasattr(socket, "TCP_USER_TIMEOUT"):  # not everywhere; connections inherit it from the listener
             patience_ms = round(1000 * (settings.slow_reader_timeout_s + _BACKSTOP_S))
             candidate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, patience_ms)
