@@ -12,6 +12,7 @@ from outrider_cluster.simulator.randomness import Randomness
 from outrider_cluster.simulator.request import Draft, Request
 from outrider_cluster.simulator.scenario import Control
 from outrider_target.drafting.acceptance import Acceptance
+from outrider_target.drafting.answer_share import AnswerShare
 from outrider_target.drafting.breaker import Breaker
 from outrider_target.drafting.latency import Latency
 from outrider_target.drafting.settings import DraftingSettings
@@ -59,6 +60,7 @@ class Drafting:
     def open(self, request: Request) -> None:
         """A session in every pool."""
         request.workers = [pool.assign() for pool in self._pools]
+        request.answers = [AnswerShare.of_a_session() for _ in self._pools]
         request.drafts = [None] * len(self._pools)
         request.old = [None] * len(self._pools)
         request.ahead = [None] * len(self._pools)
@@ -101,10 +103,11 @@ class Drafting:
                 continue
             soonest: MissingRow | None = None
             for pool, draft in zip(self._pools, request.drafts, strict=True):
-                if draft is None or not draft.length or self._link(draft.worker).breaker.is_open:
+                if draft is None or draft.arrival_s <= now_s or self._link(draft.worker).breaker.is_open:
                     continue
                 expected_s = draft.asked_s + self._link(draft.worker).latency.mean_s
-                row = MissingRow(request.key, self._worth(pool, depth), max(0.0, expected_s - now_s))
+                gain = self._expected_of_answer(pool, request, depth)
+                row = MissingRow(request.key, gain, max(0.0, expected_s - now_s))
                 if soonest is None or row.delay_s < soonest.delay_s:
                     soonest, drafts[request.key] = row, draft
             if soonest is not None:
@@ -158,7 +161,9 @@ class Drafting:
         fresh, old, ahead = request.drafts[index], request.old[index], request.ahead[index]
         request.ahead[index] = request.drafts[index] = None
         if fresh is not None and fresh.arrival_s <= now_s:
-            self._heard(fresh, now_s)
+            self._heard(fresh)
+            request.answers[index].observe(fresh.length > 0)
+            self._acceptance.observe_answer(pool.name, fresh.length > 0)
         proposed = used.length if used is not None else 0
         if pool.drafts_ahead:
             if ahead is None or not pool.hits_table(emitted <= proposed, proposed, request.kind.name, self._randomness):
@@ -228,7 +233,7 @@ class Drafting:
         done = pool.workers[0].ask(now_s, Work(pool.settings.time, 0, 0))
         return {r.key: Offer(pool, Draft(pool.workers[0], done, now_s, depth, 0.0), depth) for r, depth in asks}
 
-    def _heard(self, draft: Draft, now_s: float) -> None:
+    def _heard(self, draft: Draft) -> None:
         link, took_s = self._link(draft.worker), draft.arrival_s - draft.asked_s
         link.latency.observe(took_s)
         link.breaker.answer(in_time=took_s <= self._deadline_s)
@@ -241,6 +246,10 @@ class Drafting:
         if worker not in self._known:
             self._known[worker] = _Link(self._control.breaker_misses)
         return self._known[worker]
+
+    def _expected_of_answer(self, pool: Pool, request: Request, depth: int) -> float:
+        proposes = request.answers[pool.index].share(self._acceptance.answer_share(pool.name))
+        return proposes * self._worth(pool, depth)
 
     def _worth(self, pool: Pool, length: int) -> float:
         return self._acceptance.expected_accepted(pool.name, length)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from outrider_cluster.simulator.draft_workers import Batch, DraftWorker
 from outrider_cluster.simulator.traffic import RequestKind
+from outrider_target.drafting.answer_share import AnswerShare
 
 
 class Draft:
@@ -31,8 +32,8 @@ class Request:
     """One request. What is committed survives its target; draft state does not."""
 
     __slots__ = (
-        "ahead", "arrived_s", "cached", "client", "drafts", "emitted", "first_s", "key", "kind", "left", "next_depth",
-        "old", "prompt_left", "prompt_tokens", "workers",
+        "ahead", "answers", "arrived_s", "cached", "client", "drafts", "emitted", "first_s", "key", "kind", "left",
+        "next_depth", "old", "prompt_left", "prompt_tokens", "workers",
     )  # fmt: skip
 
     def __init__(self, key: int, kind: RequestKind, prompt_tokens: int, output_tokens: int, arrived_s: float) -> None:
@@ -48,6 +49,7 @@ class Request:
         self.prompt_left = prompt_tokens - self.cached
         self.next_depth = 0
         self.workers: list[DraftWorker | None] = []
+        self.answers: list[AnswerShare] = []
         self.drafts: list[Draft | None] = []
         self.old: list[Draft | None] = []
         self.ahead: list[Draft | None] = []
@@ -61,7 +63,7 @@ class Request:
         """Its target is gone: everything committed is prompt elsewhere, all draft state is lost."""
         self.prompt_left = self.prompt_tokens + self.emitted
         self.cached = self.next_depth = 0
-        self.workers, self.drafts, self.old, self.ahead = [], [], [], []
+        self.workers, self.answers, self.drafts, self.old, self.ahead = [], [], [], [], []
 
     def limit(self, max_depth: int) -> int:
         """Deepest proposal that it allows: one less than the ids that it may still emit."""

@@ -16,7 +16,6 @@ from outrider_wire.drafting import MAX_CHAIN_TOKENS
 _PRIOR_ACCEPTANCE = 0.6
 _PRIOR_WEIGHT = 4.0
 """Observations that the prior counts for, so that a new pool is neither adored nor despised."""
-_ANSWER_MEMORY, _ANSWER_LEAN = 128.0, 4.0
 _FIRST_ANSWER_SHARE = 1.0
 """A pool of which nothing is known is worth waiting for."""
 
@@ -45,7 +44,7 @@ class Acceptance:
 
     def observe_answer(self, pool: str, proposes: bool) -> None:
         """Learn whether an answer from `pool` proposes anything."""
-        self._answers.setdefault(pool, AnswerShare(_ANSWER_MEMORY, _ANSWER_LEAN)).observe(proposes)
+        self._answers.setdefault(pool, AnswerShare.of_a_pool()).observe(proposes)
 
     def answer_share(self, pool: str) -> float:
         """Probability that an answer from `pool` proposes anything."""

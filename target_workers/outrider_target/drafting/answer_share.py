@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+_POOL_MEMORY, _POOL_LEAN = 128.0, 4.0
+_SESSION_MEMORY, _SESSION_LEAN = 8.0, 2.0
+"""N-grams are found in bursts: a session that copies gets proposals nearly every time, then hardly ever."""
+
 
 class AnswerShare:
     """Decayed share of answers that propose something. One thread at a time.
@@ -18,6 +22,16 @@ class AnswerShare:
         self._lean = lean
         self._answers = 0.0
         self._proposals = 0.0
+
+    @classmethod
+    def of_a_pool(cls) -> AnswerShare:
+        """Over all sessions."""
+        return cls(_POOL_MEMORY, _POOL_LEAN)
+
+    @classmethod
+    def of_a_session(cls) -> AnswerShare:
+        """Of one session in one pool; its prior is the pool's share."""
+        return cls(_SESSION_MEMORY, _SESSION_LEAN)
 
     def observe(self, proposes: bool) -> None:
         """An answer came, in time or not."""

@@ -13,9 +13,6 @@ from outrider_target.drafting.inbox import Inbox
 from outrider_target.drafting.speculator import SessionSpec
 from outrider_wire.drafting import MAX_OPEN_TOKEN_IDS, Close, CloseOutcome, Commit, Open
 
-_ANSWER_MEMORY, _ANSWER_LEAN = 8.0, 2.0
-"""N-grams are found in bursts: a session that copies gets proposals nearly every time, then hardly ever."""
-
 
 @dataclass(slots=True, eq=False)
 class DraftedRequest:
@@ -63,7 +60,7 @@ class DraftSession:
     """When the present wish was made to the present worker."""
     resyncs: int = 0
     """Since the last usable answer."""
-    answers: AnswerShare = field(default_factory=lambda: AnswerShare(_ANSWER_MEMORY, _ANSWER_LEAN))
+    answers: AnswerShare = field(default_factory=AnswerShare.of_a_session)
     inbox: Inbox = field(init=False)
     barred_until_s: dict[str, float] = field(default_factory=dict)
     """Workers that must not hold this session before a moment."""
