@@ -124,7 +124,7 @@ def result_of(
         ],
         "rows": [asdict(row) for row in rows_of(blocks, prompts)],
         "blocks": [
-            {"arm": block.arm, "concurrency": block.concurrency, "wall_s": block.wall_s, "speed": block.tokens_per_s}
+            {"arm": block.arm, "concurrency": block.concurrency, "busy_s": block.busy_s, "speed": block.tokens_per_s}
             for block in blocks
         ],
     }

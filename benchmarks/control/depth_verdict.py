@@ -90,8 +90,8 @@ def _speeds(blocks: Iterable[LoadBlock]) -> Mapping[str, list[float]]:
 
 
 def _speed(pair: Sequence[LoadBlock]) -> float:
-    tokens = sum(block.tokens_per_s * block.wall_s for block in pair)
-    return tokens / sum(block.wall_s for block in pair)
+    tokens = sum(block.tokens_per_s * block.busy_s for block in pair)
+    return tokens / sum(block.busy_s for block in pair)
 
 
 def verdict_table(found: Sequence[Comparison]) -> str:

@@ -38,14 +38,22 @@ class LoadBlock:
 
     arm: str
     concurrency: int
-    wall_s: float
+    busy_s: float
+    """From the first request until the first client had nothing left to ask."""
     answers: Mapping[int, StreamRecord]
     """By number of the request; request i asked prompt i modulo the number of prompts."""
+    sent_s: Mapping[int, float]
+    """When each was sent, from the first one on."""
 
     @property
     def tokens_per_s(self) -> float:
-        """Completion tokens of all requests over the time from the first request to the last answer."""
-        return sum(record.completion_tokens for record in self.answers.values()) / self.wall_s
+        """Completion tokens that came while all clients were busy, over that time.
+
+        How long the last clients take alone says nothing about so many of them, and where some answers are much faster
+        than others it is a good part of a block.
+        """
+        came = (record.tokens_within(self.busy_s - self.sent_s[job]) for job, record in self.answers.items())
+        return sum(came) / self.busy_s
 
 
 async def run_block(
@@ -65,18 +73,22 @@ async def run_block(
     """
     jobs = iter(range(num_requests))
     answers: dict[int, StreamRecord] = {}
+    sent_s: dict[int, float] = {}
+    start_s = time.perf_counter()
+    idle_s: list[float] = []
 
     async def client(jobs: Iterator[int]) -> None:
         for job in jobs:
             text = prompts[job % len(prompts)].text
+            sent_s[job] = time.perf_counter() - start_s
             answers[job] = await arm.endpoint.stream(text, {**arm.body, "seed": seed + job})
             on_answer()
+        idle_s.append(time.perf_counter() - start_s)
 
-    start_s = time.perf_counter()
     async with asyncio.TaskGroup() as clients:
         for _ in range(min(concurrency, num_requests)):
             clients.create_task(client(jobs))
-    return LoadBlock(arm.name, concurrency, time.perf_counter() - start_s, answers)
+    return LoadBlock(arm.name, concurrency, min(idle_s, default=0.0), answers, sent_s)
 
 
 def mirrored(arms: Sequence[_Arm], repeats: int) -> list[_Arm]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import httpx
@@ -36,6 +37,11 @@ class StreamRecord:
     total_s: float
     speculation: SpeculationCounts | None = None
     """None where the server does not report it."""
+
+    def tokens_within(self, seconds: float) -> float:
+        """Completion tokens that had come so long after the request was sent. Chunks count as equally long."""
+        arrivals_s = list(accumulate(self.gaps_s, initial=self.first_text_s))
+        return self.completion_tokens * sum(arrival_s <= seconds for arrival_s in arrivals_s) / len(arrivals_s)
 
 
 class RequestFailed(Exception):

@@ -6,7 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import httpx
@@ -134,9 +134,31 @@ def test_figures_are_medians_with_extremes_and_ratios_of_neighbours() -> None:
     assert "| 2 | on | 4.5 (4.0-5.0) | 2.50 (2.00-3.00) |" in markdown_table([off, on])
 
 
-def _block(arm: str, wall_s: float) -> LoadBlock:
+def test_what_comes_after_a_client_has_run_out_does_not_count() -> None:
+    late = StreamRecord("a", 12, 1.0, (1.0, 1.0, 1.0), 4.0)  # texts 1, 2, 3 and 4 s after it was sent
+    block = LoadBlock("on", 2, 10.0, {0: late, 1: late, 2: late}, {0: 0.0, 1: 5.0, 2: 8.0})
+    assert block.tokens_per_s == (12 + 12 + 6) / 10.0
+
+
+async def test_all_clients_are_busy_until_the_first_has_nothing_left_to_ask() -> None:
+    durations_s = {"short": 0.05, "long": 0.4}
+
+    class Slow(OpenAIEndpoint):
+        async def stream(self, text: str, body: Mapping[str, object]) -> StreamRecord:
+            await asyncio.sleep(durations_s[text])
+            return StreamRecord(text, 1, durations_s[text], (), durations_s[text])
+
+    async with httpx.AsyncClient() as client:
+        prompts = [Prompt("chat", "long"), *[Prompt("chat", "short")] * 3]
+        block = await run_block(Arm("on", Slow(client, "m"), {}), prompts, 4, 2, 0, lambda: None)
+    assert list(block.sent_s) == [0, 1, 2, 3]
+    assert 0.15 <= block.busy_s < block.sent_s[0] + durations_s["long"]
+    assert block.tokens_per_s == 3 / block.busy_s
+
+
+def _block(arm: str, busy_s: float) -> LoadBlock:
     """Two requests of ten tokens each; only the first one, of the kind copy, reports speculation."""
     counts = SpeculationCounts(rounds=2, proposed=8, accepted=4)
     one = StreamRecord("a", 10, 0.5, (0.2, 0.3), 1.4, counts)
     other = StreamRecord("b", 10, 0.5, (0.2, 0.3), 1.4)
-    return LoadBlock(arm, 2, wall_s, {0: one, 1: other})
+    return LoadBlock(arm, 2, busy_s, {0: one, 1: other}, {0: 0.0, 1: 0.0})

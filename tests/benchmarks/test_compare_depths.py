@@ -104,4 +104,4 @@ def _round(speeds: dict[str, float], concurrency: int = 1) -> list[LoadBlock]:
     """One A-B-B-A round of arms of these speeds, ten tokens a block."""
     arms = [*speeds, *reversed(speeds)]
     answers = {0: StreamRecord("a", 10, 0.1, (), 1.0)}
-    return [LoadBlock(arm, concurrency, 10 / speeds[arm], answers) for arm in arms]
+    return [LoadBlock(arm, concurrency, 10 / speeds[arm], answers, {0: 0.0}) for arm in arms]
