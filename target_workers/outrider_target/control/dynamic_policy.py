@@ -96,7 +96,7 @@ class DynamicPolicy:
             return Reason.NO_ROOM
         if not held.proposed:
             return Reason.NOT_WORTH_IT
-        return Reason.DEEPEST if held.level == self.max_depth else Reason.BEST
+        return Reason.DEEPEST if self._held.level == self.max_depth else Reason.BEST
 
     def _probe(self, view: StepView) -> dict[int, int]:
         load = StepLoad(len(view.rows), len(view.rows), view.context)
