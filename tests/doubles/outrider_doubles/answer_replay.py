@@ -33,7 +33,6 @@ class ReplayRound:
     level: int
     verified: int
     """Proposed ids."""
-    deepest_ask: int
 
 
 class AnswerReplay:
@@ -94,7 +93,7 @@ class AnswerReplay:
         verified = sum(self._verify(client, depth) for client, depth in zip(self._clients, depths, strict=True))
         self._acceptance.end_round()
         self._spend(StepLoad(len(rows), len(rows) + verified, _CONTEXT_TOKENS * len(rows)), any(depths))
-        self.rounds.append(ReplayRound(decision.level, verified, max(depths)))
+        self.rounds.append(ReplayRound(decision.level, verified))
         for client in [client for client in self._clients if client.said >= self._length(client)]:
             self._acceptance.forget(client.key)
             self._clients.remove(client)
