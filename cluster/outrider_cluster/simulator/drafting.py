@@ -12,8 +12,8 @@ from outrider_cluster.simulator.randomness import Randomness
 from outrider_cluster.simulator.request import Draft, Request
 from outrider_cluster.simulator.scenario import Control
 from outrider_target.drafting.acceptance import Acceptance
-from outrider_target.drafting.answer_share import AnswerShare
 from outrider_target.drafting.breaker import Breaker
+from outrider_target.drafting.decayed_share import DecayedShare
 from outrider_target.drafting.latency import Latency
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.wait_rule import MissingRow, plan_wait
@@ -60,7 +60,7 @@ class Drafting:
     def open(self, request: Request) -> None:
         """A session in every pool."""
         request.workers = [pool.assign() for pool in self._pools]
-        request.answers = [AnswerShare.of_a_session() for _ in self._pools]
+        request.answers = [DecayedShare.of_a_sessions_answers() for _ in self._pools]
         request.drafts = [None] * len(self._pools)
         request.old = [None] * len(self._pools)
         request.ahead = [None] * len(self._pools)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from outrider_cluster.simulator.draft_workers import Batch, DraftWorker
 from outrider_cluster.simulator.traffic import RequestKind
-from outrider_target.drafting.answer_share import AnswerShare
+from outrider_target.drafting.decayed_share import DecayedShare
 
 
 class Draft:
@@ -49,7 +49,7 @@ class Request:
         self.prompt_left = prompt_tokens - self.cached
         self.next_depth = 0
         self.workers: list[DraftWorker | None] = []
-        self.answers: list[AnswerShare] = []
+        self.answers: list[DecayedShare] = []
         self.drafts: list[Draft | None] = []
         self.old: list[Draft | None] = []
         self.ahead: list[Draft | None] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from itertools import accumulate, takewhile
 
-from outrider_target.drafting.answer_share import AnswerShare
+from outrider_target.drafting.decayed_share import DecayedShare
 from outrider_wire.drafting import MAX_CHAIN_TOKENS
 
 _PRIOR_ACCEPTANCE = 0.6
@@ -30,21 +30,21 @@ class Acceptance:
     """
 
     def __init__(self, memory_rounds: int) -> None:
-        self._keep = 1.0 - 1.0 / memory_rounds if memory_rounds > 1 else 0.0
-        self._pools: dict[str, list[_Position]] = {}
+        self._memory_rounds = memory_rounds
+        self._pools: dict[str, list[DecayedShare]] = {}
         self._expected: dict[str, list[float]] = {}
-        self._answers: dict[str, AnswerShare] = {}
+        self._answers: dict[str, DecayedShare] = {}
 
     def observe(self, pool: str, proposed: int, accepted: int) -> None:
         """Learn that the first `accepted` of `proposed` ids were accepted; ids after the first rejected say nothing."""
         positions = self._positions(pool)
         self._expected.pop(pool, None)
         for index in range(min(accepted + 1, proposed, MAX_CHAIN_TOKENS)):
-            positions[index].observe(index < accepted, self._keep)
+            positions[index].observe(index < accepted)
 
     def observe_answer(self, pool: str, proposes: bool) -> None:
         """Learn whether an answer from `pool` proposes anything."""
-        self._answers.setdefault(pool, AnswerShare.of_a_pool()).observe(proposes)
+        self._answers.setdefault(pool, DecayedShare.of_a_pools_answers()).observe(proposes)
 
     def answer_share(self, pool: str) -> float:
         """Probability that an answer from `pool` proposes anything."""
@@ -54,38 +54,20 @@ class Acceptance:
     def expected_accepted(self, pool: str, length: int) -> float:
         """Expected number of accepted ids in a proposal of `length` ids from `pool`."""
         if pool not in self._expected:
-            survival = accumulate((position.share for position in self._positions(pool)), operator.mul)
+            survival = accumulate(map(_share, self._positions(pool)), operator.mul)
             self._expected[pool] = list(accumulate(survival, initial=0.0))
         return self._expected[pool][min(length, MAX_CHAIN_TOKENS)]
 
     def shares(self, pool: str) -> tuple[float, ...]:
         """Expected share of accepted ids at each position, given that all before it were, as far as any was seen."""
         seen = takewhile(lambda position: position.was_seen, self._positions(pool))
-        return tuple(position.share for position in seen)
+        return tuple(map(_share, seen))
 
-    def _positions(self, pool: str) -> list[_Position]:
+    def _positions(self, pool: str) -> list[DecayedShare]:
         if pool not in self._pools:
-            self._pools[pool] = [_Position() for _ in range(MAX_CHAIN_TOKENS)]
+            self._pools[pool] = [DecayedShare(self._memory_rounds, _PRIOR_WEIGHT) for _ in range(MAX_CHAIN_TOKENS)]
         return self._pools[pool]
 
 
-class _Position:
-    """Decayed counts at one position."""
-
-    __slots__ = ("_accepted", "_seen")
-
-    def __init__(self) -> None:
-        self._seen = 0.0
-        self._accepted = 0.0
-
-    def observe(self, accepted: bool, keep: float) -> None:
-        self._seen = keep * self._seen + 1.0
-        self._accepted = keep * self._accepted + accepted
-
-    @property
-    def was_seen(self) -> bool:
-        return self._seen > 0
-
-    @property
-    def share(self) -> float:
-        return (self._accepted + _PRIOR_WEIGHT * _PRIOR_ACCEPTANCE) / (self._seen + _PRIOR_WEIGHT)
+def _share(position: DecayedShare) -> float:
+    return position.share(_PRIOR_ACCEPTANCE)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from outrider_target.drafting.answer_share import AnswerShare
+from outrider_target.drafting.decayed_share import DecayedShare
 from outrider_target.drafting.inbox import Inbox
 from outrider_target.drafting.speculator import SessionSpec
 from outrider_wire.drafting import MAX_OPEN_TOKEN_IDS, Close, CloseOutcome, Commit, Open
@@ -60,7 +60,7 @@ class DraftSession:
     """When the present wish was made to the present worker."""
     resyncs: int = 0
     """Since the last usable answer."""
-    answers: AnswerShare = field(default_factory=AnswerShare.of_a_session)
+    answers: DecayedShare = field(default_factory=DecayedShare.of_a_sessions_answers)
     inbox: Inbox = field(init=False)
     barred_until_s: dict[str, float] = field(default_factory=dict)
     """Workers that must not hold this session before a moment."""

@@ -1,18 +1,18 @@
-"""How often an answer proposes anything."""
+"""A share that forgets."""
 
 from __future__ import annotations
 
 import pytest
 
-from outrider_target.drafting.answer_share import AnswerShare
+from outrider_target.drafting.decayed_share import DecayedShare
 
 
 def test_while_nothing_was_seen_the_prior_holds() -> None:
-    assert AnswerShare(8.0, 2.0).share(0.3) == 0.3
+    assert DecayedShare(8, 2.0).share(0.3) == 0.3
 
 
 def test_the_prior_counts_for_so_many_answers() -> None:
-    share = AnswerShare(1e9, 2.0)
+    share = DecayedShare(10**9, 2.0)
     for proposes in (True, False, False):
         share.observe(proposes)
     assert share.share(0.5) == pytest.approx(2.0 / 5.0)
@@ -20,7 +20,7 @@ def test_the_prior_counts_for_so_many_answers() -> None:
 
 @pytest.mark.parametrize("proposes", [True, False])
 def test_what_was_seen_long_ago_is_forgotten(proposes: bool) -> None:
-    share = AnswerShare(8.0, 2.0)
+    share = DecayedShare(8, 2.0)
     for _ in range(100):
         share.observe(not proposes)
     for _ in range(24):
