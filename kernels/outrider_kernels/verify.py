@@ -71,8 +71,9 @@ def verify(
         that row's own arguments and the logits up to its first disagreement.
 
     Raises:
-        ValueError: a shape, dtype or range is wrong, proposed ids included; or a row's logits are bad: the first such
-            row is named, `find_bad_rows` names all of them beforehand.
+        ValueError: a shape, dtype or range is wrong, proposed ids included; or a row's logits are bad, be it after its
+            first disagreement: the first such row is named. `find_bad_rows` names all of them beforehand; with one
+            start for each logit row, these, and any finite numbers may stand in for those after the first bad one.
     """
     if logits.is_cuda:
         from outrider_kernels.triton_twins.verification import verify_on_gpu

@@ -1,10 +1,13 @@
 """Verification of a step: the target's own token at every position, compared with the proposals, row by row.
 
-A row whose logits are not numbers fails alone; the rows beside it are verified as if it were not there.
+A row whose logits are not numbers fails alone; the rows beside it are verified as if it were not there. Logits after a
+proposal say nothing about the text before it: where only those are not numbers, the row ends with that proposal, if it
+comes so far. What follows it is computed again in the next step, and fails there as it would have without drafts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
@@ -66,29 +69,61 @@ def note_prompts(step: Step, logits: StepLogits) -> None:
 
 
 def _is_broken(logits: torch.Tensor) -> bool:
-    return len(find_bad_rows(logits, np.asarray([0, len(logits)], np.int32))) > 0
+    return len(_bad_logit_rows(logits)) > 0
+
+
+def _bad_logit_rows(logits: torch.Tensor) -> list[int]:
+    bad: list[int] = find_bad_rows(logits, np.arange(len(logits) + 1, dtype=np.int32)).tolist()
+    return bad
 
 
 def _verify_sampling(step: Step, logits: torch.Tensor, rule: AcceptanceRule) -> Verified:
     indices = step.sampling_rows
     if not indices:
         return Verified()
-    rows = verify_rows(step, indices)
-    bad = set(find_bad_rows(logits, rows.logit_starts).tolist())
-    if not bad:
-        return _verify(step, logits, indices, rule)
-    good = [row for row in range(len(indices)) if row not in bad]
-    verified = _verify(step, logits[_logit_rows(rows.logit_starts, good)], [indices[row] for row in good], rule)
-    failures = [Failure(indices[row], EngineFailed(_NOT_NUMBERS)) for row in sorted(bad)]
+    starts = verify_rows(step, indices).logit_starts
+    limits = _limits(starts, _bad_logit_rows(logits))
+    if not limits:
+        return _verify(step, logits, indices, rule, {})
+    good = [row for row in range(len(indices)) if limits.get(row) != 0]
+    good_logits = _finite_logits(logits, starts, good, limits)
+    good_limits = {at: limits[row] for at, row in enumerate(good) if row in limits}
+    verified = _verify(step, good_logits, [indices[row] for row in good], rule, good_limits)
+    failures = [Failure(indices[row], EngineFailed(_NOT_NUMBERS)) for row, limit in limits.items() if limit == 0]
     return Verified(verified.emissions, (*verified.failures, *failures))
 
 
-def _logit_rows(starts: npt.NDArray[np.int32], rows: SequenceOf[int]) -> torch.Tensor:
-    return torch.tensor([at for row in rows for at in range(starts[row], starts[row + 1])], dtype=torch.int64)
+def _limits(starts: npt.NDArray[np.int32], bad: SequenceOf[int]) -> dict[int, int]:
+    """For rows with bad logits: how many ids can be emitted before the first of them."""
+    limits: dict[int, int] = {}
+    for at in bad:
+        row = int(np.searchsorted(starts, at, side="right")) - 1
+        limits.setdefault(row, at - int(starts[row]))
+    return limits
 
 
-def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int], rule: AcceptanceRule) -> Verified:
-    """Verify rows with good logits.
+def _finite_logits(
+    logits: torch.Tensor, starts: npt.NDArray[np.int32], rows: SequenceOf[int], limits: Mapping[int, int]
+) -> torch.Tensor:
+    """Logits of `rows`, with zeros from each row's limit on.
+
+    Zeros are a distribution as good as any: what comes before the limit has its law by every rule, whatever the target
+    says afterwards. Leaving out the proposals from there on would not do: that is a choice by their values.
+    """
+    places = torch.tensor([at for row in rows for at in range(starts[row], starts[row + 1])], dtype=torch.int64)
+    kept = logits[places]
+    start = 0
+    for row in rows:
+        end = start + int(starts[row + 1] - starts[row])
+        kept[start + limits.get(row, end - start) : end] = 0
+        start = end
+    return kept
+
+
+def _verify(
+    step: Step, logits: torch.Tensor, indices: SequenceOf[int], rule: AcceptanceRule, limits: Mapping[int, int]
+) -> Verified:
+    """Verify rows with finite logits, of which some may emit so many ids and no more.
 
     A row that comes to a position with nothing to choose keeps what it accepted before: decoded one by one, these ids
     would have been shown too, and perhaps have ended the answer. It fails where it finds nothing at once.
@@ -101,10 +136,11 @@ def _verify(step: Step, logits: torch.Tensor, indices: SequenceOf[int], rule: Ac
     emissions, failures = [], []
     for row, index in enumerate(indices):
         start, accepted = int(rows.logit_starts[row]), int(result.accepted_counts[row])
-        span = slice(start, start + accepted + 1)
+        emitted = accepted if row in exhausted else accepted + 1
+        if row in limits:
+            accepted, emitted = min(accepted, limits[row]), min(emitted, limits[row])
+        span = slice(start, start + emitted)
         wants_logprobs = step.rows[index].sequence.sampling.logprobs is not None
-        if row in exhausted:
-            span = slice(start, start + accepted)
         ids = tuple(result.emitted[span].tolist())
         if ids:
             emissions.append(Emission(index, accepted, ids, logits[span] if wants_logprobs else None))

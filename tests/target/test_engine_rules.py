@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from outrider_doubles.drawing_proposer import DrawingSpeculator
 from outrider_doubles.engine_bench import VOCAB_SIZE, EngineBench, expected_ids, toy_settings
+from outrider_doubles.top_two_law import joint_of_top_two
 from outrider_doubles.toy_forward import ToyForward
 from scipy.stats import chisquare
 
@@ -65,25 +66,11 @@ def test_the_ratio_rules_decode_greedily_at_temperature_zero(method: Method) -> 
 def test_whole_answers_follow_the_joint_law_under_the_ratio_rules(method: Method) -> None:
     bench, speculator = bench_of(AcceptanceRule(method), seed=3)
     counts = Counter(answers(bench, TOP_TWO, range(100, 900)))
-    joint = joint_of_top_two(bench.forward)
+    joint = joint_of_top_two(bench.forward, PROMPT)
     assert set(counts) <= set(joint)
     observed, expected = [counts[ids] for ids in joint], [800 * chance for chance in joint.values()]
     assert chisquare(observed, expected).pvalue > 1e-3
     assert sum(verdict.accepted for verdict in speculator.verdicts) > 100
-
-
-def joint_of_top_two(forward: ToyForward) -> dict[tuple[int, ...], float]:
-    """Exact chances of the eight answers of three tokens."""
-    joint: dict[tuple[int, ...], float] = {(): 1.0}
-    for _ in range(3):
-        longer = {}
-        for ids, chance in joint.items():
-            logits = forward.law([*PROMPT, *ids]).astype(np.float64)
-            first, second = np.argsort(-logits)[:2].tolist()
-            share = 1 / (1 + np.exp(logits[second] - logits[first]))
-            longer |= {(*ids, first): chance * share, (*ids, second): chance * (1 - share)}
-        joint = longer
-    return joint
 
 
 @pytest.mark.parametrize("method", list(Method))
