@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
+from itertools import takewhile
 from random import SystemRandom
 
 from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, OutriderError, Words
@@ -19,7 +20,10 @@ from outrider_wire.validation import RequestLimits, validate_request
 
 
 class AsyncSink:
-    """Brings one answer from the engine's thread to an asyncio loop. Pieces that pile up are merged into one."""
+    """Brings one answer from the engine's thread to an asyncio loop.
+
+    Pieces that pile up are merged, but for those that report a round: each report is of its own piece's ids.
+    """
 
     def __init__(self) -> None:
         self._pieces: list[GenerationDelta] = []
@@ -37,22 +41,24 @@ class AsyncSink:
         self._arrived.set()
 
     async def next(self) -> GenerationDelta:
-        """All that has arrived since the last call, as one delta. What came before an error is seen before it.
+        """What has arrived since the last call, as few deltas as can be. What came before an error is seen before it.
 
         Raises:
             OutriderError: the answer failed.
         """
         await self._arrived.wait()
-        if self._error is None:
-            self._arrived.clear()
-        elif not self._pieces:
+        if not self._pieces:
+            assert self._error is not None, "only pieces and errors arrive"
             raise self._error
-        pieces, self._pieces = self._pieces, []
+        count = max(1, sum(1 for _ in takewhile(lambda piece: piece.round is None, self._pieces)))
+        pieces, self._pieces = self._pieces[:count], self._pieces[count:]
+        if not self._pieces and self._error is None:
+            self._arrived.clear()
         return merge(pieces)
 
 
 def merge(pieces: SequenceOf[GenerationDelta]) -> GenerationDelta:
-    """Consecutive pieces of one answer as one."""
+    """Consecutive pieces of one answer as one; several only where none reports a round."""
     return replace(
         pieces[-1],
         token_ids=tuple(token for piece in pieces for token in piece.token_ids),

@@ -12,7 +12,7 @@ from outrider_runtime.errors import DeadlineExceeded, InvalidRequest, UnknownMod
 from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine_thread import EngineThread
 from outrider_target.servicer import AsyncSink
-from outrider_wire.generation import GenerationDelta, GenerationRequest
+from outrider_wire.generation import GenerationDelta, GenerationRequest, RoundReport
 from outrider_wire.sampling import SamplingParams
 
 SAMPLING = SamplingParams(temperature=1.0, seed=7, max_tokens=40, ignore_eos=True)
@@ -55,6 +55,21 @@ async def test_what_came_before_an_error_is_seen_before_it_however_late_the_read
     for _ in range(2):
         with pytest.raises(InvalidRequest, match="structured_outputs"):
             await sink.next()
+
+
+async def test_reports_of_rounds_are_not_lost_where_pieces_pile_up() -> None:
+    sink = AsyncSink()
+    reports = [None, None, RoundReport("ngram", 4, 2), RoundReport("suffix", 3, 1), None, RoundReport("ngram", 2, 2)]
+    for token, report in enumerate(reports):
+        sink.put(GenerationDelta(token_ids=(token,), text=letter(token), round=report))
+    seen = [await sink.next() for _ in range(5)]
+    assert [delta.token_ids for delta in seen] == [(0, 1), (2,), (3,), (4,), (5,)]
+    assert [delta.round for delta in seen] == [None, reports[2], reports[3], None, reports[5]]
+    late = asyncio.ensure_future(sink.next())
+    await asyncio.sleep(0)
+    assert not late.done(), "a piece came twice"
+    sink.put(GenerationDelta(token_ids=(6,)))
+    assert joined([await late]) == [6]
 
 
 async def test_bad_words_must_come_as_ids() -> None:
