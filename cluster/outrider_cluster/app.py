@@ -16,6 +16,7 @@ from ray.serve import Application
 
 from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.config.deployments import CONTROLLER, GATEWAY, TARGET, draft_deployment
+from outrider_cluster.config.profile_check import check_profile
 from outrider_cluster.replicas.controller_replica import ControllerReplica
 from outrider_cluster.replicas.draft_replica import GRACE_S, DraftReplica
 from outrider_cluster.replicas.gateway_replica import GatewayReplica
@@ -34,13 +35,16 @@ _SHUTDOWN_LOOP_S = 0.2
 def build(args: ClusterConfig) -> Application:
     """The application for `ray serve deploy`: ``import_path: outrider_cluster.app:build``.
 
-    Serve calls this before it touches what runs: a model that is not there, or has no usable tokenizer, fails the
-    deployment here and leaves the running one alone.
+    Serve calls this before it touches what runs: a model that is not there, or has no usable tokenizer, or step costs
+    that were taken elsewhere fail the deployment here and leave the running one alone.
 
     Raises:
         ModelRefused: the model cannot be had, or its tokenizer or template is of no use.
+        InvalidConfig: the file of step costs cannot be read, or was taken for another model or other hardware.
     """
     served_model(args.model, args.pool_names)
+    if args.controller.dynamic.profile is not None:
+        check_profile(args, serves_here=_is_only_node())
     plan = scaling_plan(args)
     controller = serve.deployment(**_controller_options(plan))(ControllerReplica).bind(
         args.controller, args.network, plan
@@ -53,6 +57,11 @@ def build(args: ClusterConfig) -> Application:
     ]
     ingress = serve.ingress()(GatewayReplica)
     return serve.deployment(**_gateway_options(args))(ingress).bind(args, controller, target, *drafts)
+
+
+def _is_only_node() -> bool:
+    """Whether targets can run nowhere but on this machine."""
+    return not ray.is_initialized() or sum(node["Alive"] for node in ray.nodes()) == 1
 
 
 def _controller_options(plan: Sequence[Scaled]) -> dict[str, Any]:

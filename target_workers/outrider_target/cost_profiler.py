@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from outrider_runtime.errors import InvalidConfig
 from outrider_target.control.cost_model import StepLoad, StepSample
 from outrider_target.control.cost_profile import CostProfile, ProfileKey, load_profile
 from outrider_target.forward import Forward, RaggedBatch
+from outrider_target.hardware import cpu_name
 
 _LOG = logging.getLogger(__name__)
 
@@ -147,16 +146,7 @@ def hardware_name() -> str:
     """The device that steps run on, in words that differ where speed does."""
     if torch.cuda.is_available():
         return torch.cuda.get_device_name()
-    return f"{_cpu_model()}, {os.cpu_count()} CPUs"
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return cpu_name()
 
 
 def library_versions(forward: str) -> str:

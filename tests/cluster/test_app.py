@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from outrider_doubles.taken_profile import taken_profile
 from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
 
 from outrider_cluster.config.cluster import ClusterConfig
+from outrider_runtime.errors import InvalidConfig
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of pydantic, about how Serve defines its own settings
@@ -54,6 +58,21 @@ def test_open_numbers_follow_the_controller_which_stays_one(model: str) -> None:
     assert policies == dict.fromkeys(("Target", "Gateway", "Draft:p"), "FollowController") | {
         "Controller": "PostDecisions"
     }
+
+
+def test_step_costs_of_another_model_fail_the_building_which_touches_nothing(model: str, tmp_path: Path) -> None:
+    taken = taken_profile(Path(model))
+    args = {
+        "model": {"source": model, "dtype": "float32"},
+        "target": {"num_threads": 1},
+        "draft_pools": [{"name": "p", "method": "ngram"}],
+        "controller": {"depth": "dynamic", "dynamic": {"profile": str(tmp_path / "profile.json")}},
+    }
+    taken.save(tmp_path / "profile.json")
+    build(ClusterConfig.model_validate(args))
+    replace(taken, key=replace(taken.key, model="another")).save(tmp_path / "profile.json")
+    with pytest.raises(InvalidConfig, match=r"controller\.dynamic\.profile: .* model is 'another'"):
+        build(ClusterConfig.model_validate(args))
 
 
 def test_deployments_keep_what_the_file_says_of_the_application(model: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -16,6 +18,7 @@ import yaml
 from outrider_doubles.process_tree import alive, descendants
 from outrider_doubles.ray_head import RayHead, eventually
 from outrider_doubles.served_cluster import ServedCluster, write_cyclic_checkpoint
+from outrider_doubles.taken_profile import taken_profile
 from prometheus_client.parser import text_string_to_metric_families
 from typer.testing import CliRunner
 
@@ -161,17 +164,31 @@ def test_a_private_ray_beside_it_is_gone_after_ctrl_c_and_has_disturbed_nothing(
     assert ServeApi(head.url).applications() == started
 
 
-def test_a_model_that_is_not_there_fails_the_deployment_in_one_line_and_what_runs_goes_on(
-    head: RayHead, cluster: ServedCluster, tmp_path: Path
+def wrong_model(args: dict[str, Any], folder: Path) -> str:
+    args["model"]["source"] = "/nowhere"
+    return "ModelRefused: /nowhere: no such folder"
+
+
+def step_costs_of_another_model(args: dict[str, Any], folder: Path) -> str:
+    path = folder / "profile.json"
+    taken = taken_profile(Path(args["model"]["source"]))
+    replace(taken, key=replace(taken.key, model="another")).save(path)
+    args["controller"] = {"depth": "dynamic", "dynamic": {"profile": str(path)}}
+    return "InvalidConfig: controller.dynamic.profile: was taken elsewhere: model is 'another'"
+
+
+@pytest.mark.parametrize("spoil", [wrong_model, step_costs_of_another_model])
+def test_what_cannot_be_served_fails_the_deployment_in_one_line_and_what_runs_goes_on(
+    spoil: Callable[[dict[str, Any], Path], str], head: RayHead, cluster: ServedCluster, tmp_path: Path
 ) -> None:
     data = yaml.safe_load(cluster.file.read_text())
-    data["applications"][0]["args"]["model"]["source"] = "/nowhere"
+    words = spoil(data["applications"][0]["args"], tmp_path)
     file = tmp_path / "cluster.yaml"
     file.write_text(yaml.safe_dump(data))
     text, before = cluster.text(), member_pids(cluster)
     result = CliRunner().invoke(app, ["deploy", str(file), "--wait", "--address", head.url])
     assert result.exit_code == 1
-    assert "ModelRefused: /nowhere: no such folder" in result.stderr.splitlines()[-1]
+    assert words in result.stderr.splitlines()[-1]
     assert (cluster.text(), member_pids(cluster)) == (text, before)
     result = CliRunner().invoke(app, ["deploy", str(cluster.file), "--wait", "--address", head.url])
     assert result.exit_code == 0, result.stderr

@@ -14,7 +14,7 @@ def load_checked(file: Path, served_here: bool) -> Validated:
 
     Args:
         file: a file for `ray serve deploy`.
-        served_here: whether its model folders must be on this machine. Those of a cluster are on its own nodes.
+        served_here: as in `validate_file`. What a cluster's file names is on its own nodes.
 
     Raises:
         InvalidConfig: it cannot be read, or is no YAML.

@@ -1,7 +1,7 @@
 """Strict, offline validation of a whole Serve config file: Serve's keys and ours, all faults at once.
 
-Knows the file and, unless it is meant for other machines, the model folders that it names; whether a hub has a model,
-or a port is free, shows when it is served.
+Knows the file and, unless it is meant for other machines, the model folders and step costs that it names; whether a hub
+has a model, or a port is free, shows when it is served.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from outrider_cluster.config.deployments import CONTROLLER, GATEWAY, TARGET, dep
 from outrider_cluster.config.finding import Finding, KeyPath, nearest, show
 from outrider_cluster.config.model_check import judge_folder
 from outrider_cluster.config.ports import Listener, listeners, repeated_ports
+from outrider_cluster.config.profile_check import judge_profile
 from outrider_cluster.config.serve_schema import ServeFile
 from outrider_cluster.config.settings_check import check_settings
 from outrider_cluster.config.yaml_source import YamlSource, read_yaml
@@ -42,7 +43,7 @@ def validate_file(path: Path, served_here: bool = True) -> Validated:
 
     Args:
         path: a file for `ray serve deploy`.
-        served_here: whether its model folders must be on this machine.
+        served_here: whether it is served on this machine, which then has its model folders and step costs.
 
     Raises:
         InvalidConfig: it cannot be read, or is no YAML.
@@ -61,7 +62,8 @@ def validate_source(source: YamlSource, served_here: bool = False) -> Validated:
     configs = {i: ClusterConfig.model_validate(ours[i].get("args") or {}) for i in ours if not judged[i].findings}
     if served_here:
         for i, config in configs.items():
-            findings += [finding.under(("applications", i, "args")) for finding in judge_folder(config.model)]
+            here = [*judge_folder(config.model), *judge_profile(config, serves_here=True)]
+            findings += [finding.under(("applications", i, "args")) for finding in here]
     findings += _judge_applications(source.data, ours, bool(own))
     findings += _judge_deployments(ours, judged)
     asked: tuple[Listener, ...] = ()

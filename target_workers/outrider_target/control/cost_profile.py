@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,17 @@ class CostProfile:
         part.write_text(json.dumps(data, indent=1) + "\n", "utf-8")
         part.replace(path)
 
+    def differences(self, here: Mapping[str, object]) -> list[str]:
+        """Each part of the key that is another one here, in words.
+
+        Args:
+            here: parts of the key as they are here, by name; those that are not known are left out.
+        """
+        taken = asdict(self.key)
+        return [
+            f"{name} is {taken[name]!r}, here it is {value!r}" for name, value in here.items() if taken[name] != value
+        ]
+
     def check_holds(self, key: ProfileKey, path: Path) -> None:
         """Refuse times that were taken elsewhere.
 
@@ -67,11 +79,7 @@ class CostProfile:
         Raises:
             InvalidConfig: naming each part of the key that differs, and what to do.
         """
-        differing = [
-            f"{field.name} is {getattr(self.key, field.name)!r}, here it is {getattr(key, field.name)!r}"
-            for field in fields(ProfileKey)
-            if getattr(self.key, field.name) != getattr(key, field.name)
-        ]
+        differing = self.differences(asdict(key))
         if differing:
             raise InvalidConfig(
                 f"{path}: this cost profile was taken elsewhere: {'; '.join(differing)}. "
@@ -91,9 +99,7 @@ def load_profile(path: Path) -> CostProfile:
     except OSError as error:
         raise InvalidConfig(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, TypeError, KeyError) as error:
-        raise InvalidConfig(
-            f"{path}: is no cost profile: {type(error).__name__}: {error}. Delete it to measure anew."
-        ) from error
+        raise InvalidConfig(f"{path}: is no cost profile: {type(error).__name__}: {error}") from error
 
 
 def _parse(data: Any) -> CostProfile:
