@@ -46,7 +46,7 @@ class SpeculativeConfig(Settings):
     """What holds for all draft pools."""
 
     num_speculative_tokens: int = Field(default=4, ge=1, le=MAX_CHAIN_TOKENS)
-    """Proposed tokens per round at most."""
+    """Proposed tokens per round at most. With `method: suffix` the default is vLLM's, the depth of its tree."""
     rejection_sample_method: Literal["coupled", "strict", "probabilistic", "block", "synthetic"] = "coupled"
     """Acceptance rule; docs/correctness.md says what each promises. vLLM's `standard` becomes `strict` or, with
     `draft_sample_method: probabilistic`, `probabilistic`."""
@@ -138,6 +138,8 @@ def read_speculation(value: object) -> Speculation:
     findings = [*_unavailable_rules(value), *check_settings(SpeculativeConfig, cluster)]
     pool = {key: inner for key, inner in value.items() if key not in (*CLUSTER_KEYS, *_OTHER_RULE_KEYS)}
     method = infer_method(value)
+    if method == "suffix" and "num_speculative_tokens" not in cluster:
+        cluster["num_speculative_tokens"] = _suffix_tokens(value)
     if method is None:
         findings += [_without_method(key, inner) for key, inner in pool.items() if not asks_for_nothing(key, inner)]
     own_pool = None if method is None else {"name": _pool_name(method), **pool, "method": method}
@@ -162,6 +164,11 @@ def infer_method(keys: Mapping[str, Any]) -> str | None:
             return "ngram"
         return "custom_class" if _IMPORT_PATH.fullmatch(model) else "draft_model"
     return "ngram" if method in _NGRAM_NAMES else method
+
+
+def _suffix_tokens(value: Mapping[str, Any]) -> int:
+    """VLLM's default with `method: suffix`, which decides by itself how much to propose: as deep as its tree."""
+    return min(VllmSpeculativeConfig.model_validate(value).suffix_decoding_max_tree_depth, MAX_CHAIN_TOKENS)
 
 
 def _unavailable_rules(value: Mapping[str, Any]) -> list[Finding]:

@@ -81,6 +81,21 @@ def test_the_suffix_example_of_the_guide_becomes_one_pool() -> None:
     assert (pool.name, pool.suffix_decoding_max_tree_depth, config(SUFFIX).depth.max_depth) == ("suffix", 24, 8)
 
 
+@pytest.mark.parametrize(
+    ("keys", "depth"),
+    [
+        pytest.param({}, 24, id="as deep as the tree"),
+        pytest.param({"num_speculative_tokens": None}, 24, id="null is absent"),
+        pytest.param({"suffix_decoding_max_tree_depth": 10}, 10, id="as deep as a shallower tree"),
+        pytest.param({"suffix_decoding_max_tree_depth": 100}, 64, id="no deeper than a proposal can be"),
+        pytest.param({"num_speculative_tokens": 3}, 3, id="what is said counts"),
+    ],
+)
+def test_suffix_without_a_number_of_tokens_goes_as_deep_as_vllm_lets_it(keys: dict[str, Any], depth: int) -> None:
+    assert config({"method": "suffix", **keys}).depth.max_depth == depth
+    assert config({}, draft_pools=[{"name": "tree", "method": "suffix", **keys}]).depth.max_depth == 4
+
+
 @pytest.mark.parametrize("key", [key for key in VllmSpeculativeConfig.model_fields if key.startswith("suffix_")])
 def test_suffix_pools_have_every_key_of_the_guide_with_its_default(key: str) -> None:
     assert SuffixPoolSettings.model_fields[key].default == VllmSpeculativeConfig.model_fields[key].default
