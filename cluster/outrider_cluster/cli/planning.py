@@ -46,6 +46,12 @@ def tune(
     scenario: Annotated[
         Path | None, typer.Option(help="Measure this scenario instead: its targets, pools, network and kinds.")
     ] = None,
+    profile: Annotated[
+        Path | None, typer.Option(help="Measure a target with these step costs instead: a file under `profiles`.")
+    ] = None,
+    acceptance: Annotated[
+        str, typer.Option(help="With --profile: shares accepted at each position, with commas; the last one goes on.")
+    ] = "0.7",
     out: _Out = Path("tuning"),
     loads: Annotated[str, typer.Option(help="Requests at once, with commas.")] = "1,2,4,8,16,32",
     depths: Annotated[str, typer.Option(help="Depths to try, with commas; 0 is always tried.")] = "0,1,2,4,8",
@@ -55,7 +61,7 @@ def tune(
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 64,
     api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
 ) -> None:
-    """Try depths at loads, on a running cluster or on a scenario, and write vLLM's table and our config for it.
+    """Try depths at loads, on a cluster, a scenario or step costs, and write vLLM's table and our config for it.
 
     An interrupted run writes its report too; the same command goes on where it was.
     """
@@ -63,16 +69,21 @@ def tune(
     from outrider_cluster.tuning.bench import Bench
     from outrider_cluster.tuning.live_bench import LiveBench
     from outrider_cluster.tuning.plan import make_plan
+    from outrider_cluster.tuning.profile_scenario import scenario_of_profile
     from outrider_cluster.tuning.simulated_bench import SimulatedBench
     from outrider_cluster.tuning.sweep import sweep
 
     with exit_codes():
-        if (url is None) == (scenario is None):
-            raise CommandFailed("tune measures a cluster or a scenario: give either --url or --scenario")
+        if sum(given is not None for given in (url, scenario, profile)) != 1:
+            raise CommandFailed("tune measures one thing: give either --url, --scenario or --profile")
         plan = make_plan(_numbers("--loads", loads), _numbers("--depths", depths), _names(pools), budget_s)
         bench: Bench
         if scenario is not None:
             bench = SimulatedBench(read_scenario(scenario), scenario.parent)
+        elif profile is not None:
+            largest = max(cell.load for cell in plan.cells)
+            shares = _shares("--acceptance", acceptance)
+            bench = SimulatedBench(scenario_of_profile(profile, shares, largest), profile.parent)
         else:
             assert url is not None
             deepest = max(cell.depth for cell in plan.cells)
@@ -98,6 +109,16 @@ def _numbers(option: str, text: str) -> list[int]:
     if not all(part.isdecimal() for part in parts):
         raise CommandFailed(f"{option}: got {text}, expected integers with commas between them")
     return [int(part) for part in parts]
+
+
+def _shares(option: str, text: str) -> list[float]:
+    try:
+        shares = [float(part) for part in _names(text)]
+    except ValueError:
+        shares = []
+    if not shares or not all(0 <= share <= 1 for share in shares):
+        raise CommandFailed(f"{option}: got {text}, expected numbers from 0 to 1 with commas between them")
+    return shares
 
 
 def _names(text: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import yaml
 
 from outrider_cluster.tuning.outcome import CellOutcome
+from outrider_cluster.tuning.plan import ALL_POOLS
 from outrider_target.control.cost_model import StepCostModel, StepLoad, StepSample
 
 _WORTH_IT = 0.01
@@ -53,13 +54,31 @@ def vllm_table(choices: Sequence[Choice]) -> list[list[int]]:
 
 
 def config_snippet(choices: Sequence[Choice]) -> str:
-    """The part of a cluster file that sets these depths."""
+    """The part of a cluster file that sets these depths, after a comment that names the pools they hold for."""
     deepest = max((choice.best.depth for choice in choices), default=0)
     if deepest == 0:
         return "# No depth was faster than depth 0 at any load: leave draft_pools out.\n"
     speculative = {"num_speculative_tokens": deepest, "num_speculative_tokens_per_batch_size": vllm_table(choices)}
     text: str = yaml.safe_dump({"speculative_config": speculative}, sort_keys=False, default_flow_style=None)
-    return text
+    return _pools_comment(choices) + text
+
+
+def _pools_comment(choices: Sequence[Choice]) -> str:
+    """Of which pools the depths are; a table cannot say it."""
+    loads: dict[str, list[str]] = {}
+    for choice in choices:
+        if choice.best.depth:
+            loads.setdefault(choice.best.pool, []).append(str(choice.load))
+    if list(loads) == [ALL_POOLS]:
+        return "# Measured with all draft pools of the cluster.\n"
+    if len(loads) == 1:
+        (pool,) = loads
+        return f"# Measured with the draft pool {pool} alone: keep it in draft_pools and leave the others out.\n"
+    best = "; ".join(f"{pool} at load {', '.join(those)}" for pool, those in loads.items())
+    return (
+        f"# No draft pool is the best at every load: {best}.\n"
+        "# A table knows loads and no pools: tune again with --pools of those that you will deploy.\n"
+    )
 
 
 def fit_cost(outcomes: Iterable[CellOutcome]) -> StepCostModel | None:

@@ -52,6 +52,23 @@ def test_the_snippet_holds_the_table_and_the_deepest_depth() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("pools", "words"),
+    [
+        (("all", "all"), "with all draft pools of the cluster"),
+        (("suffix", "suffix"), "the draft pool suffix alone: keep it in draft_pools and leave the others out"),
+        (("ngram", "suffix"), "No draft pool is the best at every load: ngram at load 1; suffix at load 4."),
+    ],
+)
+def test_the_snippet_names_the_pools_that_its_depths_hold_for(pools: tuple[str, str], words: str) -> None:
+    won = [cell(load, 4, 300.0, pool=pool) for load, pool in zip((1, 4), pools, strict=True)]
+    lost = [cell(load, 4, 250.0, pool="ngram") for load in (1, 4)]
+    plain = [cell(load, 0, 100.0) for load in (1, 4, 64)]
+    snippet = config_snippet(choose([*plain, *lost, *won]))
+    assert words in snippet.replace("\n", " ")
+    assert yaml.safe_load(snippet)["speculative_config"]["num_speculative_tokens"] == 4
+
+
 def test_a_cluster_that_never_gains_is_told_to_leave_drafts_out() -> None:
     snippet = config_snippet(choose([cell(1, 0, 100.0), cell(1, 4, 90.0)]))
     assert "leave draft_pools out" in snippet
