@@ -136,8 +136,8 @@ class CustomClassPoolSettings(PoolSettings):
     """Handed to the class as they are."""
     call_timeout_ms: int = Field(default=250, ge=1, le=60_000)
     """A call that takes longer is answered with empty proposals; the next one waits until it has returned."""
-    max_resident_bytes: ByteSize | None = Field(default=None, ge=1 << 26, le=MOST_BYTES)
-    """Memory of the worker's process beyond which it is replaced; None sets no limit."""
+    max_resident_bytes: ByteSize | None = Field(default=4 << 30, ge=1 << 26, le=MOST_BYTES)
+    """Memory of the worker's process beyond which it is replaced, weights included; None sets no limit."""
 
     @property
     def patience_s(self) -> float | None:

@@ -160,9 +160,23 @@ async def test_one_that_leaks_has_its_worker_replaced_and_its_memory_exported() 
     async with serving("RepeatsLast", tools, max_resident_bytes="128MiB") as worker:
         worker.check()
         assert Metrics(worker.registry).value("resident_bytes") == held
+        assert worker.status().fault == ""
         held += 1
-        with pytest.raises(WorkerOvergrown, match="max_resident_bytes"):
-            worker.check()
+        for _ in range(3):  # as often as Serve asks before it replaces a worker
+            with pytest.raises(WorkerOvergrown, match="max_resident_bytes"):
+                worker.check()
+        assert worker.status().fault == (
+            f"WorkerOvergrown: pool pool: {held} bytes resident, max_resident_bytes is {held - 1} (errors so far: 1)"
+        )
+        assert Metrics(worker.registry).value("proposer_errors_total", error="WorkerOvergrown") == 1
+
+
+@pytest.mark.parametrize(
+    ("keys", "limit"), [({}, 4 << 30), ({"max_resident_bytes": "64MiB"}, 1 << 26), ({"max_resident_bytes": None}, None)]
+)
+def test_code_of_users_is_held_to_a_limit_unless_that_is_turned_off(keys: dict[str, object], limit: int | None) -> None:
+    pool = parse_pool({"name": "p", "method": "custom_class", "model": "a.B", **keys})
+    assert pool.resident_limit_bytes == limit
 
 
 @pytest.mark.parametrize(
