@@ -23,6 +23,7 @@ from outrider_draft.servicer import DraftDesk, DraftServicer
 from outrider_draft.session_rules import SessionRules
 from outrider_draft.session_store import SessionStore
 from outrider_runtime.clock import Clock, SystemClock
+from outrider_wire.corpus_service import corpus_service
 from outrider_wire.draft_service import draft_service
 from outrider_wire.drafting import PROTOCOL_VERSION, Hello
 from outrider_wire.registry import DraftMember
@@ -122,7 +123,8 @@ class DraftWorker:
         assert self._server is None, "a worker is started once"
         sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL_S))
         await asyncio.to_thread(self._proposer.warm_up)
-        self._server = await start_server(self._host, self._port, [draft_service(self._servicer)])
+        services = [draft_service(self._servicer), corpus_service(self.clear_corpus)]
+        self._server = await start_server(self._host, self._port, services)
         self._desk.batcher.start()
         self._sweeper = asyncio.create_task(self._sweep(), name="outrider-draft-sweeper")
         return self._server.address

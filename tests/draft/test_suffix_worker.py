@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
 from outrider_doubles.draft_bench import FINGERPRINT, VOCAB_SIZE, Metrics, close, commit, opening
 from outrider_doubles.draft_bench import pool as ngram_pool
 from outrider_doubles.scripted_proposer import WAIT_S
@@ -19,7 +20,9 @@ from outrider_doubles.scripted_proposer import WAIT_S
 from outrider_draft.identity import WorkerIdentity
 from outrider_draft.methods import parse_pool
 from outrider_draft.worker import DraftWorker
+from outrider_runtime.errors import NotReady
 from outrider_wire.channel import open_channel
+from outrider_wire.corpus_client import clear_corpus
 from outrider_wire.draft_client import DraftStream, open_draft_stream
 from outrider_wire.drafting import PROTOCOL_VERSION, CloseOutcome, Hello, VerifierRound
 
@@ -107,10 +110,24 @@ async def test_files_help_everybody_until_the_corpus_is_cleared(tmp_path: Path) 
         assert (metrics.value("corpus_cleared_total"), metrics.value("corpus_documents")) == (1, 0)
 
 
+async def test_whoever_runs_the_cluster_has_a_corpus_cleared_by_a_call() -> None:
+    async with serving() as worker:
+        address = await worker.start()
+        async with linked(address) as verifier, open_channel(address) as channel:
+            await verifier.serve(*ANSWER)
+            assert await verifier.ask(9, 2, 3) == (4, 5)
+            assert await clear_corpus(channel)
+            assert await verifier.ask(9, 2, 3) == ()
+
+
 async def test_a_worker_that_remembers_nothing_has_nothing_to_clear() -> None:
     worker = DraftWorker(ngram_pool(), WorkerIdentity(FINGERPRINT, VOCAB_SIZE))
-    assert not await worker.clear_corpus()
+    async with open_channel(await worker.start()) as channel:
+        assert not await clear_corpus(channel)
     await worker.stop(grace_s=0)
+    async with open_channel("127.0.0.1:1") as channel:
+        with pytest.raises(NotReady):
+            await clear_corpus(channel)
 
 
 async def test_a_process_clears_its_corpus_when_told_by_a_signal() -> None:

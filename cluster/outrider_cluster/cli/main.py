@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from outrider_cluster.cli.corpus import corpus
 from outrider_cluster.cli.failure import FAILED, errors, exit_codes
 from outrider_cluster.cli.planning import simulate, tune
 from outrider_cluster.cli.url import require_url
@@ -160,3 +161,4 @@ def top(
 
 app.command()(simulate)
 app.command()(tune)
+app.add_typer(corpus, name="corpus")

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, ExceptionHandler
 
+from outrider_cluster.gateway.corpus_door import CorpusDoor
 from outrider_cluster.gateway.doorkeeper import Doorkeeper
 from outrider_cluster.gateway.errors import ClientGone, CutShort, error_answer, error_body, refusal_reason
 from outrider_cluster.gateway.gateway_metrics import GatewayMetrics
@@ -24,18 +25,24 @@ _log = logging.getLogger(__name__)
 
 
 def build_asgi(
-    front: OpenAiFront, pages: Pages, metrics: GatewayMetrics, api_keys: Sequence[str], new_id: Callable[[], str]
+    front: OpenAiFront,
+    pages: Pages,
+    corpora: CorpusDoor,
+    metrics: GatewayMetrics,
+    api_keys: Sequence[str],
+    new_id: Callable[[], str],
 ) -> ASGIApp:
     """The gateway's HTTP application.
 
     Args:
         front: the completions APIs.
         pages: everything that is only read.
+        corpora: clears what draft workers remember.
         metrics: told of refusals.
         api_keys: accepted bearer tokens; none means that everybody may enter.
         new_id: makes request ids.
     """
-    app = Starlette(routes=[*_posts(front), *_pages(pages)], exception_handlers=_handlers(metrics))
+    app = Starlette(routes=[*_posts(front), *_pages(pages), *_deletes(corpora)], exception_handlers=_handlers(metrics))
     app.router.redirect_slashes = False
     return Doorkeeper(app, api_keys, new_id, on_refusal=lambda error: metrics.refused(refusal_reason(error)))
 
@@ -58,10 +65,14 @@ def _pages(pages: Pages) -> list[Route]:
     ]
 
 
+def _deletes(corpora: CorpusDoor) -> list[Route]:
+    return [Route("/outrider/v1/corpus/{pool}", corpora.clear, methods=["DELETE"])]
+
+
 def _served(routes: Sequence[BaseRoute]) -> list[str]:
     """``POST /v1/completions``."""
     return [
-        f"{'POST' if 'POST' in (route.methods or ()) else 'GET'} {route.path.replace(':path', '')}"
+        f"{min({*(route.methods or ())} - {'HEAD'})} {route.path.replace(':path', '')}"
         for route in routes
         if isinstance(route, Route)
     ]

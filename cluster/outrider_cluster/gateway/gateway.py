@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from starlette.types import ASGIApp
 
 from outrider_cluster.gateway.asgi import build_asgi
+from outrider_cluster.gateway.corpus_door import CorpusDoor
 from outrider_cluster.gateway.dispatcher import Dispatcher
 from outrider_cluster.gateway.gateway_metrics import GatewayMetrics
 from outrider_cluster.gateway.generate_front import GenerateFront
@@ -78,7 +79,8 @@ class Gateway:
             intake, self._dispatcher, self.view, settings, metrics, time.time, model.system_fingerprint(ours)
         )
         keys = [key.get_secret_value() for key in settings.api_keys]
-        self.asgi: ASGIApp = build_asgi(front, self._pages(model, ours), metrics, keys, _new_id)
+        corpora = CorpusDoor(model.pools, lambda: self.view.snapshot)
+        self.asgi: ASGIApp = build_asgi(front, self._pages(model, ours), corpora, metrics, keys, _new_id)
         """The HTTP application, for mounting elsewhere. Needs `start` all the same."""
         self._http = HttpListener(self.asgi, settings)
         self._grpc = GrpcListener(GenerateFront(intake, self._dispatcher, metrics, _new_id), settings, keys)

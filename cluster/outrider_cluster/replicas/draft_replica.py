@@ -46,10 +46,6 @@ class DraftReplica:
         self._worker.check()
         self._heartbeat.check()
 
-    async def clear_corpus(self) -> bool:
-        """Forget what ended sessions and files taught the proposer. False if it remembers nothing of that kind."""
-        return await self._worker.clear_corpus()
-
     async def __del__(self) -> None:
         # Announced as draining until it ends: targets that hear of it move their sessions to other workers at once.
         self._state = MemberState.DRAINING

@@ -17,6 +17,7 @@ ROUTES = [
     ("GET", "/version"),
     ("GET", "/metrics"),
     ("GET", "/outrider/v1/status"),
+    ("DELETE", "/outrider/v1/corpus/ngram"),
     ("GET", "/nothing/here"),
     ("GET", "/health/"),
     ("GET", "/health/../metrics"),

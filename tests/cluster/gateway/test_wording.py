@@ -57,7 +57,8 @@ async def test_an_unknown_path_names_those_that_are_served(bench: GatewayBench) 
     message = answer.json()["error"]["message"]
     assert message.startswith("POST /v1/embeddings: Not Found; served: POST /v1/completions, POST /v1/chat/completions")
     assert message.endswith(
-        "GET /v1/models, GET /v1/models/{model}, GET /health, GET /version, GET /metrics, GET /outrider/v1/status"
+        "GET /v1/models, GET /v1/models/{model}, GET /health, GET /version, GET /metrics, GET /outrider/v1/status, "
+        "DELETE /outrider/v1/corpus/{pool}"
     )
 
 
