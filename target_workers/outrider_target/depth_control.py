@@ -48,8 +48,9 @@ class DepthControl:
 
     def decide(self, scheduler: Scheduler) -> Decision:
         """Depths for the coming round."""
-        rows = tuple(self._row(sequence) for sequence in scheduler.running if sequence.is_decoding)
-        self.last = self._policy.decide(StepView(rows, scheduler.room_tokens(len(rows))))
+        room = scheduler.draft_room(self.max_depth)
+        rows = tuple(self._row(sequence, room.by_key[sequence.key]) for sequence in scheduler.decoding)
+        self.last = self._policy.decide(StepView(rows, room.step_tokens))
         return self.last
 
     def learn(self, step: Step, commitments: SequenceOf[Commitment]) -> None:
@@ -83,13 +84,14 @@ class DepthControl:
         """A sequence ended."""
         self._acceptance.forget(sequence.key)
 
-    def _row(self, sequence: Sequence) -> RowView:
+    def _row(self, sequence: Sequence, room_tokens: int) -> RowView:
         return RowView(
             key=sequence.key,
             limit=sequence.depth_limit(self.max_depth),
             curve=self._acceptance.session_curve(sequence.key) if self._policy.reads_curves else UNREAD_CURVE,
             context=sequence.length,
             objective_s=self._objectives.of(sequence.request.speculation.latency_class),
+            room_tokens=room_tokens,
         )
 
 

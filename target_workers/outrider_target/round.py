@@ -108,7 +108,7 @@ class Round:
         return collected.proposals
 
     def _commit(self, step: Step, verified: Verified) -> tuple[Commitment, ...]:
-        """Append what is kept of every emission, count computed ids, and share blocks that became full."""
+        """Append what is kept of every emission, count computed ids, and settle cache blocks."""
         commitments = []
         for emission in verified.emissions:
             sequence = step.rows[emission.row].sequence
@@ -118,5 +118,5 @@ class Round:
         for row in step.rows:
             if not row.samples:
                 row.sequence.computed_tokens += row.chunk
-            self._scheduler.publish(row.sequence)
+            self._scheduler.settle(row.sequence)
         return tuple(commitments)

@@ -1,13 +1,14 @@
 """Which sequences take part in the next step, with how many tokens, and who must give way.
 
-Running sequences go first, in order of arrival. A sequence that finds no block first gives up its proposals, then takes
-blocks from the latest arrival, which is recomputed later (ids unchanged, so drafters notice nothing). Waiting sequences
-join while there is room.
+Running sequences go first, in order of arrival. A sequence that finds no block takes blocks from the latest arrival,
+which is recomputed later (ids unchanged, so drafters notice nothing). Waiting sequences join while there is room.
+Proposals come last: they get the blocks that nobody's committed ids need, and no sequence ever gives way for them.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from outrider_target.block_pool import BlockPool, block_key
@@ -42,6 +43,17 @@ class SchedulerCounts:
     prefix_hit_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class DraftRoom:
+    """Room for proposals that committed ids leave, before a step is planned."""
+
+    by_key: Mapping[int, int]
+    """Tokens by sequence, in its own last block and in free ones. Free blocks go to the earliest arrivals, as in the
+    plan, so that all of this can be used at once."""
+    step_tokens: int
+    """Tokens of all rows together, by the step's token budget."""
+
+
 class Scheduler:
     """Holds waiting and running sequences and the blocks of their caches. All state is committed truth."""
 
@@ -58,6 +70,11 @@ class Scheduler:
         """Whether a step would do anything."""
         return bool(self.waiting or self.running)
 
+    @property
+    def decoding(self) -> list[Sequence]:
+        """Running sequences that are past their prefill, in order of arrival."""
+        return [sequence for sequence in self.running if sequence.is_decoding]
+
     def take_counts(self) -> SchedulerCounts:
         """Counts since the last call."""
         counts, self._counts = self._counts, SchedulerCounts()
@@ -67,11 +84,18 @@ class Scheduler:
         """Queue a new sequence."""
         self.waiting.append(sequence)
 
-    def room_tokens(self, rows: int) -> int:
-        """Proposed tokens that fit beside `rows` decode rows, by the token budget and by blocks that nobody holds."""
-        spare = sum(len(sequence.blocks) * self._block_size - sequence.length for sequence in self.running)
-        free = self._pool.num_available * self._block_size + spare
-        return max(0, min(self._settings.max_num_batched_tokens - rows, free))
+    def draft_room(self, max_depth: int) -> DraftRoom:
+        """Room for proposals of at most `max_depth` ids. What joins in the same step may leave less of it."""
+        decoding = self.decoding
+        free = self._pool.num_available - sum(self._missing_blocks(sequence, sequence.length) for sequence in decoding)
+        by_key = {}
+        for sequence in decoding:
+            spare = -sequence.length % self._block_size
+            beyond = max(0, sequence.depth_limit(max_depth) - spare)
+            granted = max(0, min(free, self._blocks_for(beyond)))
+            by_key[sequence.key] = spare + granted * self._block_size
+            free -= granted
+        return DraftRoom(by_key, max(0, self._settings.max_num_batched_tokens - len(decoding)))
 
     def plan(self, decision: Decision) -> list[Row]:
         """Rows of the next step within the token budget, decode rows first.
@@ -79,24 +103,42 @@ class Scheduler:
         Args:
             decision: proposed tokens per row at most; no row gets more than draft workers were asked for.
         """
-        budget = self._settings.max_num_batched_tokens
         rows: list[Row] = []
-        for sequence in sorted(self.running, key=lambda s: not s.is_decoding):
+        self._add_running(rows, self.decoding)
+        self._wish_drafts(rows, decision)
+        self._add_running(rows, [sequence for sequence in self.running if not sequence.is_decoding])
+        self._admit(rows)
+        for row in rows:
+            if row.depth:
+                self._fit_draft(row)
+        return rows
+
+    def _budget(self, rows: list[Row]) -> int:
+        """Tokens that may still join `rows`."""
+        return self._settings.max_num_batched_tokens - sum(row.chunk + row.depth for row in rows)
+
+    def _add_running(self, rows: list[Row], sequences: list[Sequence]) -> None:
+        budget = self._budget(rows)
+        for sequence in sequences:
             if sequence.status is not SequenceStatus.RUNNING:
                 continue  # preempted by an earlier row of this very plan
             if budget <= 0:
-                break
+                return
             row = Row.of(sequence, budget)
-            if row.samples:
-                wanted = min(decision.depth(sequence.key), sequence.asked_depth)
-                row.depth = min(sequence.depth_limit(wanted), budget - row.chunk)
             if self._reserve(row, rows):
                 rows.append(row)
-                budget -= row.chunk + row.depth
-        self._admit(rows, budget)
-        return rows
+                budget -= row.chunk
 
-    def _admit(self, rows: list[Row], budget: int) -> None:
+    def _wish_drafts(self, rows: list[Row], decision: Decision) -> None:
+        """Take proposals into the token budget, before chunks of prompts use it up."""
+        budget = self._budget(rows)
+        for row in rows:
+            wanted = min(decision.depth(row.sequence.key), row.sequence.asked_depth)
+            row.depth = min(row.sequence.depth_limit(wanted), budget)
+            budget -= row.depth
+
+    def _admit(self, rows: list[Row]) -> None:
+        budget = self._budget(rows)
         while self.waiting and budget > 0 and len(self.running) < self._settings.max_num_seqs:
             sequence = self.waiting[0]
             self._reuse_prefix(sequence)
@@ -113,10 +155,7 @@ class Scheduler:
     def _reserve(self, row: Row, rows: list[Row]) -> bool:
         """Blocks for a row, from later arrivals if need be. False when the row's own sequence had to give way."""
         sequence = row.sequence
-        committed = sequence.computed_tokens + row.chunk
-        if row.depth and not self._grow(sequence, committed + row.depth):
-            row.depth = 0
-        while not self._grow(sequence, committed):
+        while not self._grow(sequence, sequence.computed_tokens + row.chunk):
             victim = self.running[-1]
             self._preempt(victim)
             rows[:] = [other for other in rows if other.sequence is not victim]
@@ -124,15 +163,26 @@ class Scheduler:
                 return False
         return True
 
+    def _fit_draft(self, row: Row) -> None:
+        """Blocks for the proposal of a row as far as some are left; what finds no room is cut."""
+        sequence = row.sequence
+        missing = self._missing_blocks(sequence, sequence.length + row.depth)
+        sequence.blocks += self._pool.allocate(min(missing, self._pool.num_available)) or []
+        row.depth = min(row.depth, len(sequence.blocks) * self._block_size - sequence.length)
+
     def _grow(self, sequence: Sequence, tokens: int) -> bool:
-        missing = -(-tokens // self._block_size) - len(sequence.blocks)
-        if missing <= 0:
-            return True
-        blocks = self._pool.allocate(missing)
+        blocks = self._pool.allocate(self._missing_blocks(sequence, tokens))
         if blocks is None:
             return False
         sequence.blocks += blocks
         return True
+
+    def _missing_blocks(self, sequence: Sequence, tokens: int) -> int:
+        """Blocks that a sequence lacks for so many tokens."""
+        return max(0, self._blocks_for(tokens) - len(sequence.blocks))
+
+    def _blocks_for(self, tokens: int) -> int:
+        return -(-tokens // self._block_size)
 
     def _preempt(self, sequence: Sequence) -> None:
         self._counts.preemptions += 1
@@ -173,10 +223,16 @@ class Scheduler:
             self._counts.prefix_queried_tokens += sequence.length
             self._counts.prefix_hit_tokens += sequence.computed_tokens
 
-    def publish(self, sequence: Sequence) -> None:
+    def settle(self, sequence: Sequence) -> None:
+        """A step of a sequence is over: give back blocks that only its proposal needed, and share full ones."""
+        kept = self._blocks_for(sequence.length)
+        self._pool.release(sequence.blocks[kept:])
+        del sequence.blocks[kept:]
+        if self._settings.enable_prefix_caching:
+            self._publish(sequence)
+
+    def _publish(self, sequence: Sequence) -> None:
         """Share the blocks of a sequence that are full of committed, computed ids."""
-        if not self._settings.enable_prefix_caching:
-            return
         full = sequence.computed_tokens // self._block_size
         keys = self._keys(sequence, full)
         for index in range(sequence.published_blocks, full):

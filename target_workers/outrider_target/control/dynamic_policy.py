@@ -80,7 +80,7 @@ class DynamicPolicy:
     @staticmethod
     def _could_draft(view: StepView) -> bool:
         """Rows at their end draft nothing, which says nothing about drafts."""
-        return view.room_tokens > 0 and any(row.limit > 0 for row in view.rows)
+        return view.room_tokens > 0 and any(row.fitting > 0 for row in view.rows)
 
     def _is_better(self, best: Plan, held: Plan) -> bool:
         """Drafting less needs less of a promise: what is not drafted cannot be lost."""
@@ -92,11 +92,20 @@ class DynamicPolicy:
         return since_s is None or self._clock.now_s() - since_s >= self._dwell_s
 
     def _reason(self, view: StepView, held: Plan) -> Reason:
-        if view.room_tokens <= 0:
+        if self._lacks_room(view, held):
             return Reason.NO_ROOM
         if not held.proposed:
             return Reason.NOT_WORTH_IT
         return Reason.DEEPEST if self._held.level == self.max_depth else Reason.BEST
+
+    def _lacks_room(self, view: StepView, held: Plan) -> bool:
+        """Whether more would be drafted if there were room for it."""
+        if not view.is_tight(self.max_depth):
+            return False
+        plans = StepPlans(view.with_room(), self._cost, self.max_depth)
+        best = plans.best()
+        roomy = best if self._is_better(best, held) else plans.under(self._held.level, self._held.threshold)
+        return roomy.proposed > held.proposed
 
     def _probe(self, view: StepView) -> dict[int, int]:
         load = StepLoad(len(view.rows), len(view.rows), view.context)

@@ -63,15 +63,15 @@ class Probing:
         if self._probe is None:
             return {}
         self._probe.rounds_left -= 1
-        return {self._probe.key: min(self._probe.depth, by_key[self._probe.key].limit)}
+        return {self._probe.key: min(self._probe.depth, by_key[self._probe.key].fitting)}
 
     def _begin(self, rows: Sequence[RowView], max_depth: int, token_s: float, fixed_s: float) -> None:
         """Row after row in turn, so that no sequence is tried for the others for long."""
-        able = sorted((row for row in rows if row.limit > 0), key=lambda row: (row.key <= self._last_key, row.key))
+        able = sorted((row for row in rows if row.fitting > 0), key=lambda row: (row.key <= self._last_key, row.key))
         if not able:
             return
         row = able[0]
-        depth = min(PROBE_DEPTH, max_depth, row.limit)
+        depth = min(PROBE_DEPTH, max_depth, row.fitting)
         price_s = PROBE_ROUNDS * (sum(row.curve.presence[:depth]) * token_s + fixed_s)
         if self._saved_s < price_s:
             return
@@ -83,7 +83,7 @@ class Probing:
         """A probe that raised hopes goes on for a while."""
         probe, self._probe = self._probe, None
         assert probe is not None
-        if row is None or row.limit == 0 or probe.renewals_left == 0:
+        if row is None or row.fitting == 0 or probe.renewals_left == 0:
             return
         hope = row.curve.expected_gain(probe.depth)
         if hope > probe.hope:

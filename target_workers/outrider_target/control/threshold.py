@@ -55,7 +55,7 @@ class StepPlans:
         self._view = view
         self._cost = cost
         self._max_depth = max_depth
-        self._limits = [min(row.limit, max_depth) for row in view.rows]
+        self._limits = [min(row.fitting, max_depth) for row in view.rows]
         self._weights = np.ones(len(view.rows))
         self._sort()
         if any(row.objective_s is not None for row in view.rows):

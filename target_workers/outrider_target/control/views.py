@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 
 from outrider_target.control.acceptance_model import Curve
+
+UNBOUNDED = 1 << 30
+"""Tokens of room where nothing bounds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,13 @@ class RowView:
     """Its cached tokens."""
     objective_s: float | None = None
     """Time per token that its class of requests should see at most; None: as many tokens as possible."""
+    room_tokens: int = UNBOUNDED
+    """Proposed tokens that the cache has room for, whatever other rows propose."""
+
+    @property
+    def fitting(self) -> int:
+        """Deepest proposal within `limit` that finds room."""
+        return min(self.limit, self.room_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +41,24 @@ class StepView:
     """The coming step. Prefilling sequences are no rows here: they must not look like load to the policy."""
 
     rows: tuple[RowView, ...]
-    room_tokens: int = 1 << 30
-    """Proposed tokens that fit at most, by the step's token budget and free cache blocks."""
+    room_tokens: int = UNBOUNDED
+    """Proposed tokens of all rows together that the step's token budget has room for."""
 
     @property
     def context(self) -> int:
         """Cached tokens of all rows."""
         return sum(row.context for row in self.rows)
+
+    def is_tight(self, depth: int) -> bool:
+        """Whether proposals of `depth` ids would not all find room."""
+        limits = [min(row.limit, depth) for row in self.rows]
+        return sum(limits) > self.room_tokens or any(
+            limit > row.room_tokens for limit, row in zip(limits, self.rows, strict=True)
+        )
+
+    def with_room(self) -> StepView:
+        """The same step if there were room for everything."""
+        return StepView(tuple(replace(row, room_tokens=UNBOUNDED) for row in self.rows))
 
 
 class Reason(Enum):
@@ -54,7 +75,7 @@ class Reason(Enum):
     NOT_WORTH_IT = "drafts do not pay"
     """At this load and acceptance, plain decoding gives more tokens a second."""
     NO_ROOM = "no room for drafts"
-    """The step's token budget or the cache leave no place for proposed tokens."""
+    """More proposed tokens would pay, but the step's token budget or the cache has no place for them."""
     HELD = "held"
     """Another depth would be better, but the last change is too fresh, or the gain too small."""
     PROBE = "probe"
