@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from outrider_doubles.engine_bench import VOCAB_SIZE, EngineBench, expected_ids, toy_settings
@@ -12,10 +14,12 @@ from outrider_doubles.toy_forward import ToyForward
 
 from outrider_runtime.clock import ManualClock
 from outrider_target.control.cost_model import StepCostModel, StepLoad
+from outrider_target.control.depth_policy import DepthPolicy
 from outrider_target.control.dynamic_policy import DynamicPolicy
 from outrider_target.control.latency_objectives import LatencyObjectives
 from outrider_target.control.refined_cost import RefinedCost
 from outrider_target.control.settings import DepthSettings
+from outrider_target.control.table_policy import TablePolicy, parse_table
 from outrider_target.control.views import Decision, Reason, StepView
 from outrider_wire.generation import GenerationRequest
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
@@ -115,3 +119,99 @@ def test_changes_of_the_depth_are_counted_but_neither_the_first_depth_nor_a_paus
         bench.run()
     assert len(levels) == 2
     assert bench.metric("outrider_speculation_depth_changes_total") == 2
+
+
+class Watched:
+    """A policy that notes what another one saw and held; time passes with every decision."""
+
+    reads_curves = True
+
+    def __init__(self, policy: DepthPolicy, clock: ManualClock) -> None:
+        self.max_depth = policy.max_depth
+        self.seen: list[tuple[set[int], int]] = []
+        """Keys of the rows, and the level, of every step that has rows."""
+        self._policy = policy
+        self._clock = clock
+
+    def decide(self, view: StepView) -> Decision:
+        self._clock.advance(1.0)
+        decision = self._policy.decide(view)
+        if view.rows:
+            self.seen.append(({row.key for row in view.rows}, decision.level))
+        return decision
+
+    def observe(self, load: StepLoad, round_s: float, has_drafts: bool) -> None:
+        self._policy.observe(load, round_s, has_drafts)
+
+
+STEEP = StepCostModel((1, 20, 24, 64), (0.010, 0.011, 0.04, 4.0))
+"""Two rows may draft deeply, six had better not."""
+
+
+@pytest.mark.parametrize("kind", ["table", "dynamic"])
+def test_prefills_that_join_are_no_decode_rows_and_do_not_change_the_depth(kind: str) -> None:
+    clock = ManualClock()
+    policy = Watched(
+        TablePolicy(parse_table([[1, 2, 4], [3, 8, 0]]), 4, 8)
+        if kind == "table"
+        else DynamicPolicy(DepthSettings(), RefinedCost(STEEP), 4, clock),
+        clock,
+    )
+    forward, sampling = ToyForward(VOCAB_SIZE), SamplingParams(max_tokens=120, ignore_eos=True)
+    text = [5, *expected_ids(forward, [5], sampling, 1, 120)]
+    speculator = ScriptedSpeculator(lambda ids, depth: text[len(ids) : len(ids) + depth], Random(0))
+    bench = EngineBench(toy_settings(blocks=128), speculator, policy, forward)
+    short = [bench.submit(asked([5], sampling), 1) for _ in range(2)]
+    for _ in range(6):
+        bench.engine.step()
+    (_, held), before = policy.seen[-1], len(policy.seen)
+    assert held == 4
+    long = [bench.submit(asked([token] * 70, SamplingParams(max_tokens=1)), 2) for token in range(6, 10)]
+    while not all(answer.finished for answer in long):
+        bench.engine.step()
+    during = policy.seen[before:]
+    assert len(during) >= 10, "prompts are read in many chunks"
+    assert not any(answer.finished for answer in short), "rows decode all the while"
+    assert during == [({1, 2}, held)] * len(during)
+
+
+class Paused:
+    """Depth 4, but none while the sequence is between two lengths."""
+
+    max_depth = 4
+    reads_curves = False
+    pause = range(110, 310)
+
+    def decide(self, view: StepView) -> Decision:
+        depth = 0 if any(row.context in self.pause for row in view.rows) else 4
+        return Decision({row.key: min(depth, row.limit) for row in view.rows}, depth, Reason.TABLE)
+
+    def observe(self, load: StepLoad, round_s: float, has_drafts: bool) -> None:
+        pass
+
+
+def test_acceptance_after_200_tokens_at_depth_0_is_what_it_was_before() -> None:
+    forward, sampling = ToyForward(VOCAB_SIZE), SamplingParams(max_tokens=410, ignore_eos=True)
+    text = [5, 6, 7, *expected_ids(forward, [5, 6, 7], sampling, 1, 410)]
+
+    def propose(ids: Sequence[int], depth: int) -> list[int]:
+        """Right but for one position in seven, if what was committed is known to the last id."""
+        assert list(ids) == text[: len(ids)]
+        known = enumerate(text[len(ids) : len(ids) + depth], len(ids))
+        return [(token + (position % 7 == 6)) % VOCAB_SIZE for position, token in known]
+
+    speculator = ScriptedSpeculator(propose, Random(0))
+    bench = EngineBench(toy_settings(max_model_len=512), speculator, Paused(), forward)
+    answer = bench.submit(asked([5, 6, 7], sampling), 1)
+    verdicts_at: dict[int, int] = {}
+    """Verdicts by length."""
+    while bench.engine.step():
+        verdicts_at[3 + len(answer.token_ids)] = len(speculator.verdicts)
+    assert answer.token_ids == text[3:]
+    paused = [count for length, count in verdicts_at.items() if length in Paused.pause]
+    assert len(paused) >= 195 and len(set(paused)) == 1, "drafts of nobody are verified in the pause"
+    shares = [
+        sum(verdict.accepted for verdict in part) / sum(verdict.proposed for verdict in part)
+        for part in (speculator.verdicts[: paused[0]], speculator.verdicts[paused[0] :])
+    ]
+    assert shares[1] == pytest.approx(shares[0], rel=0.05) and shares[0] > 0.5
