@@ -108,7 +108,7 @@ def record_acceptance(options: argparse.Namespace, model: LoadedModel, settings:
 
 def record_costs(options: argparse.Namespace, model: LoadedModel, settings: TargetSettings) -> None:
     """Time, write."""
-    bounds = StepBounds(options.rows, options.depth, settings.max_model_len)
+    bounds = StepBounds(options.rows, options.depth, settings.max_model_len, options.rows * (1 + options.depth))
     key = ProfileKey(
         model=weight_version(model.folder, options.dtype),
         dtype=options.dtype,

@@ -40,6 +40,17 @@ class StepBounds:
     """Proposed tokens per row at most."""
     max_length: int
     """Tokens of a sequence at most."""
+    max_tokens: int
+    """Tokens of a step at most."""
+
+    def tokens_per_row(self, rows: int, depth: int) -> int:
+        """Tokens of each of `rows` rows that propose `depth`, as far as the step holds them; at least 1."""
+        return max(1, min(1 + depth, self.max_tokens // rows))
+
+    @property
+    def greatest(self) -> StepLoad:
+        """The most rows, and the most tokens of that many equal rows."""
+        return StepLoad(self.max_rows, self.max_rows * self.tokens_per_row(self.max_rows, self.max_depth))
 
 
 class _Shape(NamedTuple):
@@ -69,6 +80,7 @@ def cost_profile(forward: Forward, key: ProfileKey, bounds: StepBounds, folder: 
         try:
             profile = load_profile(path)
             profile.check_holds(key, path)
+            profile.check_reaches(bounds.greatest, path)
         except InvalidConfig as error:
             _LOG.warning("step costs are measured anew: %s", error)
         else:
@@ -83,10 +95,27 @@ def cost_profile(forward: Forward, key: ProfileKey, bounds: StepBounds, folder: 
     return profile
 
 
+def given_profile(path: Path, key: ProfileKey, bounds: StepBounds) -> CostProfile:
+    """The profile in a file that the configuration names. Where it ends below the bounds it serves, with a warning.
+
+    Raises:
+        InvalidConfig: it is no profile, or was taken elsewhere.
+    """
+    profile = load_profile(path)
+    profile.check_holds(key, path)
+    try:
+        profile.check_reaches(bounds.greatest, path)
+    except InvalidConfig as error:
+        _LOG.warning("what larger steps cost is guessed: %s", error)
+    return profile
+
+
 def measure_steps(
     forward: Forward, bounds: StepBounds, clock: Clock, budget_s: float = BUDGET_S
 ) -> tuple[StepSample, ...]:
     """Time steps over rows, tokens and context, the most telling ones first, until all are done or time is up.
+
+    The least and the greatest steps come first, so that a measurement cut short reaches its bounds too.
 
     Every kind is timed in several turns, some time apart, and its best time counts: pauses of a busy machine, and the
     first use of pages and caches, only ever add.
@@ -116,9 +145,15 @@ def _grid(bounds: StepBounds) -> Iterator[_Shape]:
     depths = sorted({0, *(depth for depth in (1, 2, 4) if depth < bounds.max_depth), bounds.max_depth})
     long = max(1, min(_LONG, bounds.max_length - depths[-1] - 1))
     short = min(_SHORT, long)
-    yield from (_Shape(count, 1 + depth, short) for depth in (depths[0], depths[-1]) for count in rows)
-    yield from (_Shape(count, 1 + depth, long) for count in rows[::2] for depth in (depths[0], depths[-1]))
-    yield from (_Shape(count, 1 + depth, short) for depth in depths[1:-1] for count in rows)
+    ends = (depths[0], depths[-1])
+    wanted = [
+        *((count, depth, short) for depth in ends for count in (rows[0], rows[-1])),
+        *((count, depth, short) for depth in ends for count in rows),
+        *((count, depth, long) for count in rows[::2] for depth in ends),
+        *((count, depth, short) for depth in depths[1:-1] for count in rows),
+    ]
+    shapes = (_Shape(count, bounds.tokens_per_row(count, depth), context) for count, depth, context in wanted)
+    yield from dict.fromkeys(shapes)
 
 
 def _decode_batch(shape: _Shape, block_size: int, num_blocks: int) -> RaggedBatch:

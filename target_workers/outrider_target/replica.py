@@ -23,9 +23,9 @@ from outrider_runtime.models.demo import default_cache_dir
 from outrider_runtime.models.source import resolve_source
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
-from outrider_target.control.cost_profile import CostProfile, ProfileKey, load_profile
+from outrider_target.control.cost_profile import CostProfile, ProfileKey
 from outrider_target.control.refined_cost import RefinedCost
-from outrider_target.cost_profiler import StepBounds, cost_profile, hardware_name, library_versions
+from outrider_target.cost_profiler import StepBounds, cost_profile, given_profile, hardware_name, library_versions
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.speculator import Speculator
@@ -281,16 +281,9 @@ def _profile(spec: TargetSpec, loaded: _Loaded) -> CostProfile:
         hardware=hardware_name(),
         versions=library_versions(loaded.forward_name),
     )
+    target = spec.target
+    bounds = StepBounds(target.max_num_seqs, spec.depth.max_depth, target.max_model_len, target.max_num_batched_tokens)
     if spec.depth.dynamic.profile is not None:
-        path = Path(spec.depth.dynamic.profile)
-        profile = load_profile(path)
-        profile.check_holds(key, path)
-        return profile
+        return given_profile(Path(spec.depth.dynamic.profile), key, bounds)
     cache_dir = default_cache_dir() if spec.model.cache_dir is None else Path(spec.model.cache_dir)
-    return cost_profile(
-        loaded.forward,
-        key,
-        StepBounds(spec.target.max_num_seqs, spec.depth.max_depth, spec.target.max_model_len),
-        folder=cache_dir / "profiles",
-        clock=SystemClock(),
-    )
+    return cost_profile(loaded.forward, key, bounds, folder=cache_dir / "profiles", clock=SystemClock())

@@ -86,6 +86,24 @@ class CostProfile:
                 "Leave controller.dynamic.profile out to measure at start, or give a profile taken here."
             )
 
+    def check_reaches(self, greatest: StepLoad, path: Path) -> None:
+        """Refuse times that end far below the steps that can occur: beyond them a model only guesses.
+
+        Args:
+            greatest: rows and tokens that steps may have.
+            path: where the profile came from, for the message.
+
+        Raises:
+            InvalidConfig: the largest measured step has fewer rows or tokens.
+        """
+        rows = max(sample.load.rows for sample in self.samples)
+        tokens = max(sample.load.tokens for sample in self.samples)
+        if rows < greatest.rows or tokens < greatest.tokens:
+            raise InvalidConfig(
+                f"{path}: this cost profile ends at {rows:.0f} rows and {tokens:.0f} tokens, "
+                f"here steps may have {greatest.rows:.0f} rows and {greatest.tokens:.0f} tokens"
+            )
+
 
 def load_profile(path: Path) -> CostProfile:
     """Read a profile.
