@@ -18,6 +18,8 @@ class ScalingReason(Enum):
     NO_WORKER = "targets want drafts and there is no worker"
     NOTHING_WANTED = "no target wants drafts"
     LATE_DRAFTS = "drafts come too late and the workers are busy"
+    QUEUE = "drafts queue up at busy workers"
+    QUEUE_LEFT = "fewer would do, but drafts queue up at the workers"
     NOT_BUSY = "drafts come too late, but the workers are not busy: more would not help"
     NOT_WORTH_IT = "drafts come too late, but another worker would bring too few tokens"
     LITTLE_BROUGHT = "the workers bring too few tokens"

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from outrider_cluster.scaling.pool_rule import PoolLoad, pool_wish
+from outrider_cluster.scaling.pool_rule import MOST_QUEUED_ROWS, PoolLoad, pool_wish
 from outrider_cluster.scaling.wish import ScalingReason
 from outrider_draft.scaling_settings import PoolScaling
 
 AIMS = PoolScaling(min_replicas=0, max_replicas=16, target_late_ratio=0.1, target_busy_ratio=0.5, min_tokens_per_s=2.0)
 GOOD = PoolLoad(ready=4, wished_per_s=100, accepted_per_s=100, tokens_per_draft=1.0, busy_ratio=0.45)
 LATE = replace(GOOD, late_per_s=40, busy_ratio=0.9)
+QUEUED = replace(GOOD, busy_ratio=0.9, queued_rows=4 * MOST_QUEUED_ROWS + 1)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,34 @@ LATE = replace(GOOD, late_per_s=40, busy_ratio=0.9)
         ),
         pytest.param(PoolLoad(0, 5, 5), 2, 2, ScalingReason.STARTING, id="those that there should be are starting"),
         pytest.param(PoolLoad(ready=0), 0, 0, ScalingReason.NOTHING_WANTED, id="asleep"),
+        pytest.param(QUEUED, 4, 8, ScalingReason.QUEUE, id="rows queue up at busy workers, still in time"),
+        pytest.param(QUEUED, 8, 8, ScalingReason.STARTING, id="those called for will shorten the queue"),
+        pytest.param(
+            replace(QUEUED, queued_rows=4 * MOST_QUEUED_ROWS),
+            4,
+            4,
+            ScalingReason.STEADY,
+            id="a full step each is no queue",
+        ),
+        pytest.param(replace(QUEUED, busy_ratio=0.45), 4, 4, ScalingReason.STEADY, id="a burst, and time to spare"),
+        pytest.param(replace(QUEUED, accepted_per_s=5), 4, 4, ScalingReason.STEADY, id="a queue for poor drafts"),
+        pytest.param(
+            replace(QUEUED, busy_ratio=0.2),
+            4,
+            4,
+            ScalingReason.QUEUE_LEFT,
+            id="three could do it once the queue is gone",
+        ),
+        pytest.param(
+            replace(QUEUED, busy_ratio=0.45, accepted_per_s=3),
+            4,
+            3,
+            ScalingReason.LITTLE_BROUGHT,
+            id="a queue for next to nothing",
+        ),
+        pytest.param(
+            replace(QUEUED, late_per_s=40), 4, 8, ScalingReason.LATE_DRAFTS, id="late drafts say more than the queue"
+        ),
     ],
 )
 def test_a_pool_follows_what_its_drafts_are_worth(
@@ -64,3 +93,4 @@ def test_a_decision_says_by_which_numbers() -> None:
     figures = dict(pool_wish(LATE, AIMS, 4).figures)
     assert figures["late_ratio"] == 0.4
     assert figures["shadow_price_tokens_per_s"] == 8.0
+    assert dict(pool_wish(QUEUED, AIMS, 4).figures)["queued_per_worker"] == MOST_QUEUED_ROWS + 0.25
