@@ -6,8 +6,9 @@ of every pool that was asked, whichever proposal was verified. A pool besides th
 
     what it brings * seconds a token takes the target  >=  price * seconds of drafting
 
-and every so many rounds anyway, so that nothing is off for good. Numbers of one session are drawn towards those of its
-pool until it has seen enough of its own.
+and every so many rounds anyway, so that nothing is off for good: as far as a share of the target's time pays for it, so
+that a pool that takes a second for a draft is tried more seldom than one that takes a millisecond. Numbers of one
+session are drawn towards those of its pool until it has seen enough of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+
+from outrider_target.control.exploring import Exploring
 
 _PRIOR_ROUNDS = 4.0
 """Rounds of its own after which a session counts for as much as its pool, and a pool for as much as the first guess."""
@@ -32,7 +35,7 @@ class Choice(Enum):
     WORTH_IT = "worth its time"
     """It brings more than its drafting costs."""
     EXPLORED = "explored"
-    """It was left out for long: how is it now?"""
+    """It was left out for long, and a try is paid for: how is it now?"""
     SPARED = "spared"
     """It brings less than its drafting costs."""
 
@@ -72,12 +75,14 @@ class PoolArbiter:
 
     Args:
         price: seconds of the target that a second of drafting is worth; 0 asks every pool always.
-        explore_rounds: a pool is left out of at most so many rounds of a session in a row.
+        explore_rounds: a pool is left out of so many rounds of a session in a row before it is tried again.
+        explore_share: of the target's time that tries may be worth; a pool that costs more waits longer.
     """
 
-    def __init__(self, price: float, explore_rounds: int) -> None:
+    def __init__(self, price: float, explore_rounds: int, explore_share: float) -> None:
         self._price = price
         self._explore_rounds = explore_rounds
+        self._exploring = Exploring(explore_share)
         self._pools: dict[str, _Record] = {}
         self._sessions: dict[int, dict[str, _Seen]] = {}
 
@@ -103,10 +108,16 @@ class PoolArbiter:
             elif self._brought(seen, pool) * token_s >= self._price * cost_s:
                 choice = Choice.WORTH_IT
             else:
-                choice = Choice.EXPLORED if of_pool.rounds_left_out >= self._explore_rounds else Choice.SPARED
+                choice = self._spare_or_explore(pool, of_pool.rounds_left_out, self._price * cost_s)
             of_pool.rounds_left_out = of_pool.rounds_left_out + 1 if choice is Choice.SPARED else 0
+            if choice is Choice.SPARED:
+                self._exploring.save(pool, token_s, self._price * cost_s)
             choices[pool] = choice
         return choices
+
+    def _spare_or_explore(self, pool: str, rounds_left_out: int, price_s: float) -> Choice:
+        is_due = rounds_left_out >= self._explore_rounds
+        return Choice.EXPLORED if is_due and self._exploring.try_again(pool, price_s) else Choice.SPARED
 
     def observe(self, key: int, matched: Mapping[str, int]) -> None:
         """A round ended: how many ids of each asked pool were right, those that came too late counting 0."""

@@ -43,7 +43,7 @@ class LockedBook:
         self._metrics = metrics
         self._changed = threading.Condition()
         self._acceptance = Acceptance(settings.acceptance_memory_rounds)
-        arbiter = PoolArbiter(settings.drafting_price, settings.explore_rounds)
+        arbiter = PoolArbiter(settings.drafting_price, settings.explore_rounds, settings.explore_share)
         self._book = SessionBook(clock, metrics, arbiter)
         self._intake = Intake(self._book, vocab_size, settings, self._acceptance, clock, metrics)
         self._selection = Selection(self._book, self._acceptance, clock, metrics)

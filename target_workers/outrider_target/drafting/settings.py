@@ -50,6 +50,8 @@ class DraftingSettings(Settings):
     """Seconds of the target that a second of drafting is worth: a pool that brings less is not asked. 0 asks all."""
     explore_rounds: int = Field(default=16, ge=1, le=1 << 20)
     """A pool that is not worth its time is asked again after this many rounds of a request."""
+    explore_share: float = Field(default=0.05, gt=0, le=1)
+    """Share of the target's time that asking such pools again may be worth; dear ones wait longer for that."""
 
     @model_validator(mode="after")
     def _check_ranges(self) -> DraftingSettings:

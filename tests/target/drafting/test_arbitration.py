@@ -48,11 +48,19 @@ def choices(bench: DraftingBench, pool: str) -> dict[str, float]:
 
 
 def test_a_dear_pool_without_ideas_is_spared() -> None:
-    bench, clock = bench_of_two(DraftingSettings(explore_rounds=8), answer_s=0.5)
+    bench, clock = bench_of_two(DraftingSettings(explore_rounds=8, explore_share=1.0), answer_s=0.5)
     run(bench, clock, 200, answer_s=0.5)
     assert choices(bench, "a")["spared"] == 0
     found = choices(bench, "b")
     assert found["spared"] > 140 and found["explored"] >= 10
+
+
+def test_a_dear_pool_is_tried_again_only_within_its_share_of_the_time() -> None:
+    bench, clock = bench_of_two(DraftingSettings(explore_rounds=8), answer_s=0.5)
+    run(bench, clock, 600, answer_s=0.5)
+    found = choices(bench, "b")
+    # A twentieth of at most 20 ms a token is saved in every round, and a try is worth 50 ms; else there would be 66.
+    assert 1 <= found["explored"] <= 600 * STEP_S / 20 / 0.05
 
 
 def test_all_pools_race_where_drafting_costs_nothing() -> None:
