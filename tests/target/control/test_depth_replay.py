@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from random import Random
 
+import numpy as np
 import pytest
 from outrider_doubles.depth_replay import CHAT, COPY, CPU, GPU, POOR, DepthReplay, exact_view, trace_rows, true_goodput
 
@@ -55,14 +56,46 @@ def test_a_policy_that_must_learn_acceptance_comes_close_to_one_that_knows_it(co
         assert learner.run(rows, 300) >= 0.98 * statics[0], count
 
 
+KNOTS, KNOT_S = (1, 8, 32, 512), (0.010, 0.0103, 0.016, 0.3)
+"""Compute-bound from 32 tokens on: a proposed token costs as much as a committed one."""
+KEPT = 0.86
+"""Acceptance at every position, whatever the load."""
+
+
+def static_tokens_per_s(rows: int, depth: int) -> float:
+    """What a static depth gives, by the table and the acceptance alone."""
+    step_s = float(np.interp(rows * (1 + depth), KNOTS, KNOT_S))
+    return rows * sum(KEPT**position for position in range(depth + 1)) / step_s
+
+
 def test_high_acceptance_does_not_keep_speculation_on_where_it_loses() -> None:
-    # Compute-bound from 32 tokens on: acceptance stays at 0.86, and a proposed token costs as much as a committed one.
-    compute_bound = StepCostModel((1, 8, 32, 512), (0.010, 0.0103, 0.016, 0.3))
-    accepted = (0.86,) * 8
-    assert dynamic(compute_bound, ManualClock()).decide(exact_view(dict.fromkeys(range(1), accepted))).level > 0
-    off = dynamic(compute_bound, ManualClock()).decide(exact_view(dict.fromkeys(range(32), accepted)))
-    assert (off.level, off.reason) == (0, Reason.NOT_WORTH_IT)
-    assert off.threshold > 0.86
+    gains = {
+        rows: [static_tokens_per_s(rows, depth) / static_tokens_per_s(rows, 0) for depth in range(1, 9)]
+        for rows in (1, 32)
+    }
+    assert min(gains[1]) > 1.5, "every static depth wins for one row"
+    assert max(gains[32]) < 1.0, "and loses for 32"
+    assert min(gains[32]) < 0.7, "the deepest one by far"
+    table = StepCostModel(KNOTS, KNOT_S)
+    decisions = {
+        rows: dynamic(table, ManualClock()).decide(exact_view(dict.fromkeys(range(rows), (KEPT,) * 8)))
+        for rows in range(1, 33)
+    }
+    assert decisions[1].level == 1 + int(np.argmax(gains[1]))
+    off = decisions[32]
+    assert (off.level, sum(off.depths.values()), off.reason) == (0, 0, Reason.NOT_WORTH_IT)
+    assert off.threshold > KEPT
+    means = [sum(decision.depths.values()) / rows for rows, decision in decisions.items()]
+    assert all(more <= fewer for fewer, more in pairwise(means)), "never deeper at a higher load"
+    assert 0 < means[11] < means[0], "it falls by degrees"
+
+
+def test_high_acceptance_does_not_take_a_learner_in_either() -> None:
+    table = StepCostModel(KNOTS, KNOT_S)
+    for rows, is_on in ((1, True), (32, False)):
+        run = replay(table, seed=rows)
+        run.run(dict.fromkeys(range(rows), (KEPT,) * 8), 300)
+        assert {level > 0 for level in run.levels[-100:]} == {is_on}
 
 
 def test_depth_follows_a_load_step_within_five_rounds_and_the_dwell_time() -> None:
