@@ -1,48 +1,38 @@
-"""The verifier's side of drafting in a simulated target: asking, collecting, waiting. Waiting is the live rule."""
+"""The verifier's side of drafting in a simulated target: who is asked, what is collected, what is left of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from outrider_cluster.simulator.arbitration import Arbitration
+from outrider_cluster.simulator.collecting import Collecting, Offer
 from outrider_cluster.simulator.draft_workers import DraftWorker, Work, seconds_of
 from outrider_cluster.simulator.links import Links
 from outrider_cluster.simulator.pool import Pool
 from outrider_cluster.simulator.randomness import Randomness
 from outrider_cluster.simulator.request import Draft, Request
 from outrider_cluster.simulator.scenario import Control
+from outrider_cluster.simulator.worker_links import WorkerLinks
 from outrider_target.drafting.acceptance import Acceptance
-from outrider_target.drafting.breaker import Breaker
 from outrider_target.drafting.decayed_share import DecayedShare
-from outrider_target.drafting.latency import Latency
 from outrider_target.drafting.settings import DraftingSettings
-from outrider_target.drafting.wait_rule import MissingRow, plan_wait
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A proposal that will be verified."""
+class Collected(NamedTuple):
+    """What a step goes on with."""
 
-    pool: Pool
-    draft: Draft
-    length: int
-
-
-class _Link:
-    """What a target knows of one worker."""
-
-    __slots__ = ("breaker", "latency")
-
-    def __init__(self, misses: int) -> None:
-        self.latency = Latency()
-        self.breaker = Breaker(misses)
+    start_s: float
+    """When it begins, after waiting."""
+    offers: dict[int, Offer]
+    """Proposals that it verifies, by request key."""
 
 
 class Drafting:
     """Draft sessions of one target's requests.
 
     Args:
-        control: when to wait, and how long.
+        control: when to wait, and how long; what drafting time is worth.
         pools: all draft pools.
         links: delays of frames.
         randomness: for coverage and hits of tables.
@@ -54,8 +44,9 @@ class Drafting:
         self._links = links
         self._randomness = randomness
         self._acceptance = Acceptance(DraftingSettings().acceptance_memory_rounds)
-        self._known: dict[DraftWorker, _Link] = {}
-        self._deadline_s = control.draft_deadline_ms / 1e3
+        self._workers = WorkerLinks(control.breaker_misses, control.draft_deadline_ms / 1e3)
+        self._collecting = Collecting(control, pools, self._workers, self._acceptance)
+        self.arbitration = Arbitration(control, pools, self._workers, randomness)
 
     def open(self, request: Request) -> None:
         """A session in every pool."""
@@ -64,69 +55,30 @@ class Drafting:
         request.drafts = [None] * len(self._pools)
         request.old = [None] * len(self._pools)
         request.ahead = [None] * len(self._pools)
+        request.asked = [True] * len(self._pools)
 
-    def wait_until_s(self, now_s: float, asks: Sequence[tuple[Request, int]], rows: int, step_s: float) -> float:
-        """When the step begins: now, or when the drafts worth waiting for are there, or cannot be expected any more.
+    def close(self, request: Request) -> None:
+        """A request ended, or its target is lost."""
+        self.arbitration.forget(request)
+
+    def collect(self, now_s: float, asks: Sequence[tuple[Request, int]], rows: int, step_s: float) -> Collected:
+        """Wait as long as that pays, and take the best proposal of each request.
 
         Args:
-            now_s: when it could begin.
+            now_s: when the step could begin.
             asks: requests that want a proposal, and how deep.
             rows: decode rows of the step.
             step_s: how long it will take.
         """
-        if self._control.wait == "never" or not asks:
-            return now_s
-        missing, drafts, tokens = self._missing(now_s, asks, float(rows))
-        if not missing:
-            return now_s
-        if self._control.wait == "always":
-            limit_s, waited = self._deadline_s, list(drafts.values())
-        else:
-            plan = plan_wait(missing, tokens, step_s, self._deadline_s)
-            limit_s, waited = plan.limit_s, [drafts[key] for key in plan.keys]
-        if not waited:
-            return now_s
-        until_s = min(now_s + limit_s, max(draft.arrival_s for draft in waited))
-        for worker in {draft.worker for draft in waited if draft.arrival_s > now_s + self._deadline_s - 1e-9}:
-            self._link(worker).breaker.miss()
-        return until_s
-
-    def _missing(
-        self, now_s: float, asks: Sequence[tuple[Request, int]], tokens: float
-    ) -> tuple[list[MissingRow], dict[int, Draft], float]:
-        missing: list[MissingRow] = []
-        drafts: dict[int, Draft] = {}
+        start_s = self._collecting.wait_until_s(now_s, asks, rows, step_s)
+        offers, tokens = self._colocated_offers(asks, start_s), float(len(asks))
         for request, depth in asks:
-            found = self.best(request, depth, now_s)
-            if found is not None:
-                tokens += self._worth(found.pool, found.length)
-                continue
-            soonest: MissingRow | None = None
-            for pool, draft in zip(self._pools, request.drafts, strict=True):
-                if draft is None or draft.arrival_s <= now_s or self._link(draft.worker).breaker.is_open:
-                    continue
-                expected_s = draft.asked_s + self._link(draft.worker).latency.mean_s
-                gain = self._expected_of_answer(pool, request, depth)
-                row = MissingRow(request.key, gain, max(0.0, expected_s - now_s))
-                if soonest is None or row.delay_s < soonest.delay_s:
-                    soonest, drafts[request.key] = row, draft
-            if soonest is not None:
-                missing.append(soonest)
-        return missing, drafts, tokens
-
-    def best(self, request: Request, depth: int, now_s: float) -> Offer | None:
-        """The best proposal that is there, if any."""
-        best: Offer | None = None
-        best_worth = 0.0
-        for pool in self._pools:
-            for draft in (request.drafts[pool.index], request.old[pool.index]):
-                if draft is None or draft.arrival_s > now_s or draft.length <= 0:
-                    continue
-                length = min(depth, draft.length)
-                worth = self._worth(pool, length) if len(self._pools) > 1 else float(length)
-                if worth > best_worth:
-                    best, best_worth = Offer(pool, draft, length), worth
-        return best
+            if request.key not in offers and (offer := self._collecting.best(request, depth, start_s)) is not None:
+                offers[request.key] = offer
+                tokens += self._collecting.worth(offer.pool, offer.length)
+        if asks:
+            self.arbitration.token_s = step_s * len(asks) / tokens
+        return Collected(start_s, offers)
 
     def judge(self, offer: Offer, accepted: int) -> None:
         """Learn how a proposal fared."""
@@ -136,7 +88,7 @@ class Drafting:
         """Verification begins; pools that draft meanwhile do so."""
         for pool in self._pools:
             if pool.drafts_ahead:
-                chosen = [request for request in requests if request.next_depth > 0]
+                chosen = [request for request in requests if request.next_depth > 0 and request.asked[pool.index]]
                 self._send(pool, start_s, chosen, ahead=True)
 
     def commit(
@@ -150,10 +102,14 @@ class Drafting:
             used: proposals that were verified, by request key.
             emitted: ids committed by request key.
         """
+        for request in requests:
+            self.arbitration.learn(request, used.get(request.key), emitted[request.key], now_s)
+            self.arbitration.choose(request)
         for pool in self._pools:
             asking = [r for r in requests if not self._keeps(pool, r, used.get(r.key), emitted[r.key], now_s)]
             if not pool.drafts_ahead or self._control.wait != "never":
-                self._send(pool, now_s, [r for r in asking if r.next_depth > 0], ahead=False)
+                wanted = [r for r in asking if r.next_depth > 0 and r.asked[pool.index]]
+                self._send(pool, now_s, wanted, ahead=False)
 
     def _keeps(self, pool: Pool, request: Request, used: Offer | None, emitted: int, now_s: float) -> bool:
         """Age a request's draft of one pool. True if the next one is on its way already."""
@@ -161,7 +117,7 @@ class Drafting:
         fresh, old, ahead = request.drafts[index], request.old[index], request.ahead[index]
         request.ahead[index] = request.drafts[index] = None
         if fresh is not None and fresh.arrival_s <= now_s:
-            self._heard(fresh)
+            self._workers.heard(fresh)
             request.answers[index].observe(fresh.length > 0)
             self._acceptance.observe_answer(pool.name, fresh.length > 0)
         proposed = used.length if used is not None else 0
@@ -184,12 +140,17 @@ class Drafting:
         """What is left of a proposal that was overtaken by committed ids, if those were its own first ones."""
         if draft is None or draft.length <= emitted or (used is not None and used.draft is draft):
             return None
-        survival = pool.survival(request.kind.name)
-        here, there = survival[draft.offset], survival[min(draft.offset + emitted, len(survival) - 1)]
-        if self._randomness.uniform() * here >= there:
+        if draft.right is not None:
+            is_right = draft.right >= emitted
+        else:
+            survival = pool.survival(request.kind.name)
+            here, there = survival[draft.offset], survival[min(draft.offset + emitted, len(survival) - 1)]
+            is_right = self._randomness.uniform() * here < there
+        if not is_right:
             return None
         draft.offset += emitted
         draft.length -= emitted
+        draft.right = None
         return draft
 
     def _send(self, pool: Pool, now_s: float, requests: Sequence[Request], ahead: bool) -> None:
@@ -213,7 +174,7 @@ class Drafting:
     def _worker(self, pool: Pool, request: Request) -> DraftWorker | None:
         """The worker of a session; another one if it is gone or not worth waiting for."""
         worker = request.workers[pool.index]
-        if worker is not None and worker.is_up and not (self._is_open(worker) and len(pool.workers) > 1):
+        if worker is not None and worker.is_up and not (self._workers.is_open(worker) and len(pool.workers) > 1):
             return worker
         request.workers[pool.index] = worker = pool.assign()
         return worker
@@ -225,31 +186,10 @@ class Drafting:
             return 0.0
         return sum(seconds_of(time, len(asks), max(depth for _, depth in asks)) for time in times)
 
-    def colocated_offers(self, asks: Sequence[tuple[Request, int]], now_s: float) -> dict[int, Offer]:
+    def _colocated_offers(self, asks: Sequence[tuple[Request, int]], now_s: float) -> dict[int, Offer]:
         """Proposals that the target drafts itself."""
         pool = next((pool for pool in self._pools if pool.settings.colocated), None)
         if pool is None:
             return {}
         done = pool.workers[0].ask(now_s, Work(pool.settings.time, 0, 0))
         return {r.key: Offer(pool, Draft(pool.workers[0], done, now_s, depth, 0.0), depth) for r, depth in asks}
-
-    def _heard(self, draft: Draft) -> None:
-        link, took_s = self._link(draft.worker), draft.arrival_s - draft.asked_s
-        link.latency.observe(took_s)
-        link.breaker.answer(in_time=took_s <= self._deadline_s)
-
-    def _is_open(self, worker: DraftWorker) -> bool:
-        link = self._known.get(worker)
-        return link is not None and link.breaker.is_open
-
-    def _link(self, worker: DraftWorker) -> _Link:
-        if worker not in self._known:
-            self._known[worker] = _Link(self._control.breaker_misses)
-        return self._known[worker]
-
-    def _expected_of_answer(self, pool: Pool, request: Request, depth: int) -> float:
-        proposes = request.answers[pool.index].share(self._acceptance.answer_share(pool.name))
-        return proposes * self._worth(pool, depth)
-
-    def _worth(self, pool: Pool, length: int) -> float:
-        return self._acceptance.expected_accepted(pool.name, length)

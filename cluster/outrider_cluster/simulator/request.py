@@ -10,7 +10,7 @@ from outrider_target.drafting.decayed_share import DecayedShare
 class Draft:
     """A proposal of one pool: asked for at a moment, there at another."""
 
-    __slots__ = ("asked_s", "back_s", "batch", "length", "not_before_s", "offset", "worker")
+    __slots__ = ("asked_s", "back_s", "batch", "length", "not_before_s", "offset", "right", "worker")
 
     def __init__(self, worker: DraftWorker, batch: Batch, asked_s: float, length: int, back_s: float) -> None:
         self.worker = worker
@@ -21,6 +21,8 @@ class Draft:
         self.offset = 0
         """Ids of it that were overtaken, and right."""
         self.not_before_s = 0.0
+        self.right: int | None = None
+        """Ids of it that turned out right in the round that ends, where that is known without verifying it."""
 
     @property
     def arrival_s(self) -> float:
@@ -32,8 +34,8 @@ class Request:
     """One request. What is committed survives its target; draft state does not."""
 
     __slots__ = (
-        "ahead", "answers", "arrived_s", "cached", "client", "drafts", "emitted", "first_s", "key", "kind", "left",
-        "next_depth", "old", "prompt_left", "prompt_tokens", "workers",
+        "ahead", "answers", "arrived_s", "asked", "cached", "client", "drafts", "emitted", "first_s", "key", "kind",
+        "left", "next_depth", "old", "prompt_left", "prompt_tokens", "was_wanted", "workers",
     )  # fmt: skip
 
     def __init__(self, key: int, kind: RequestKind, prompt_tokens: int, output_tokens: int, arrived_s: float) -> None:
@@ -49,6 +51,10 @@ class Request:
         self.prompt_left = prompt_tokens - self.cached
         self.next_depth = 0
         self.workers: list[DraftWorker | None] = []
+        self.asked: list[bool] = []
+        """By pool, whether it is asked for the next proposal."""
+        self.was_wanted = False
+        """Whether a proposal was wanted for the round in progress."""
         self.answers: list[DecayedShare] = []
         self.drafts: list[Draft | None] = []
         self.old: list[Draft | None] = []
@@ -63,6 +69,7 @@ class Request:
         """Its target is gone: everything committed is prompt elsewhere, all draft state is lost."""
         self.prompt_left = self.prompt_tokens + self.emitted
         self.cached = self.next_depth = 0
+        self.asked, self.was_wanted = [], False
         self.workers, self.answers, self.drafts, self.old, self.ahead = [], [], [], [], []
 
     def limit(self, max_depth: int) -> int:

@@ -8,9 +8,11 @@ from pydantic import Field, model_validator
 
 from outrider_cluster.simulator.traffic import Share, Traffic
 from outrider_runtime.settings import Settings
+from outrider_target.drafting.settings import DraftingSettings
 
 MAX_DEPTH = 64
 """Deepest proposal that a scenario can ask for."""
+_LIVE = DraftingSettings()
 
 
 class StepTime(Settings):
@@ -100,8 +102,12 @@ class Control(Settings):
     num_speculative_tokens_per_batch_size: tuple[tuple[int, int, int], ...] | None = None
     wait: Literal["rule", "always", "never"] = "rule"
     """For missing drafts: as the cluster does, until they are there, or not at all."""
-    draft_deadline_ms: float = Field(default=20.0, gt=0)
-    breaker_misses: int = Field(default=3, ge=1)
+    draft_deadline_ms: float = Field(default=_LIVE.draft_deadline_ms, gt=0)
+    breaker_misses: int = Field(default=_LIVE.breaker_misses, ge=1)
+    drafting_price: float = Field(default=_LIVE.drafting_price, ge=0, le=1_000)
+    """Seconds of the target that a second of drafting is worth: a pool that brings less is not asked. 0 asks all."""
+    explore_rounds: int = Field(default=_LIVE.explore_rounds, ge=1)
+    """A pool that is not worth its time is asked again after this many rounds of a request."""
 
     @model_validator(mode="after")
     def _check(self) -> Control:

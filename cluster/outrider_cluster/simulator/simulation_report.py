@@ -53,6 +53,7 @@ def simulation_report(scenario: Scenario, world: World, wall_s: float) -> Report
         "totals": totals,
         "acceptance_at": acceptance,
         "workers_busy": {pool.name: _busy(world, index) for index, pool in enumerate(world.pools)},
+        "asked_as": {pool.name: dict(asked_as(world, pool.name)) for pool in world.pools},
         "reasons": dict(m.reasons),
         "depth_by_rows": {rows: dict(depths) for rows, depths in sorted(m.by_rows.items())},
         "series": [_bucket(bucket, m.duration_s) for bucket in m.buckets],
@@ -69,6 +70,14 @@ def simulation_report(scenario: Scenario, world: World, wall_s: float) -> Report
         f"simulated in {wall_s:.1f} s"
     )
     return Report(scenario.name, subtitle, (_table(totals),), plots, document, {})
+
+
+def asked_as(world: World, pool: str) -> Counter[str]:
+    """What the arbiters of all targets did with a pool, where requests could choose, in the words of the metric."""
+    found: Counter[str] = Counter()
+    for target in world.targets:
+        found.update(target.drafting.arbitration.choices.get(pool, ()))
+    return found
 
 
 def _busy(world: World, index: int) -> float:

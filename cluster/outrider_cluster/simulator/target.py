@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from outrider_cluster.simulator.drafting import Drafting, Offer
+from outrider_cluster.simulator.collecting import Offer
+from outrider_cluster.simulator.drafting import Drafting
 from outrider_cluster.simulator.randomness import Randomness
 from outrider_cluster.simulator.request import Request
 from outrider_cluster.simulator.scenario import MAX_DEPTH, Targets
@@ -75,7 +76,7 @@ class Target:
         self._cost = cost
         self._policy = policy
         self._acceptance = acceptance
-        self._drafting = drafting
+        self.drafting = drafting
         self._randomness = randomness
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
@@ -99,12 +100,16 @@ class Target:
         """The target is lost: its requests, to go on elsewhere."""
         lost = [*self.running, *self.waiting]
         for request in lost:
-            self._acceptance.forget(request.key)
+            self._forget(request)
             request.start_over()
         self.running, self.step, self._reserved = [], None, 0
         self.waiting.clear()
         self.incarnation += 1
         return lost
+
+    def _forget(self, request: Request) -> None:
+        self._acceptance.forget(request.key)
+        self.drafting.close(request)
 
     def begin(self, now_s: float) -> Step | None:
         """Begin the next step, or None if there is nothing to do."""
@@ -119,17 +124,13 @@ class Target:
         rows = len(decoding) + len(chunks)
         plain = StepLoad(rows, len(decoding) + sum(chunk for _, chunk in chunks), context)
         wanted = plain._replace(tokens=plain.tokens + sum(depth for _, depth in asks))
-        start_s = self._drafting.wait_until_s(now_s, asks, len(decoding), self._cost.step_s(wanted))
-        offers = self._drafting.colocated_offers(asks, start_s)
-        for request, depth in asks:
-            if request.key not in offers and (offer := self._drafting.best(request, depth, start_s)) is not None:
-                offers[request.key] = offer
+        start_s, offers = self.drafting.collect(now_s, asks, len(decoding), self._cost.step_s(wanted))
         load = plain._replace(tokens=plain.tokens + sum(offer.length for offer in offers.values()))
         seconds = self._cost.step_s(load) * self.slowness * self._randomness.spread(self._settings.step.jitter)
-        ends_s = start_s + seconds + self._drafting.colocated_s(asks)
+        ends_s = start_s + seconds + self.drafting.colocated_s(asks)
         for request in self.running:
             request.next_depth = min(decision.next_depth(request.key), request.limit(MAX_DEPTH))
-        self._drafting.draft_ahead(start_s, decoding)
+        self.drafting.draft_ahead(start_s, decoding)
         asked = {request.key: depth for request, depth in asks}
         self.step = Step(now_s, ends_s, load, decision, decoding, chunks, asked, offers, start_s - now_s)
         return self.step
@@ -140,7 +141,7 @@ class Target:
             if self.running and self._reserved + request.total_tokens > self._settings.kv_cache_tokens:
                 return
             self._reserved += request.total_tokens
-            self._drafting.open(request)
+            self.drafting.open(request)
             self.running.append(self.waiting.popleft())
 
     def _view(self, decoding: Sequence[Request]) -> StepView:
@@ -187,11 +188,11 @@ class Target:
         for request in done.finished:
             self.running.remove(request)
             self._reserved -= request.total_tokens
-            self._acceptance.forget(request.key)
+            self._forget(request)
         going_on = [request for request in self.running if request.key in emitted]
         for request in going_on:
             request.next_depth = min(request.next_depth, request.limit(MAX_DEPTH))
-        self._drafting.commit(step.ends_s, going_on, step.offers, emitted)
+        self.drafting.commit(step.ends_s, going_on, step.offers, emitted)
 
     def _verify(self, request: Request, step: Step, done: Round) -> int:
         """Ids that a decode row committed."""
@@ -202,7 +203,7 @@ class Target:
             while accepted < offer.length and bound < survival[offset + accepted + 1]:
                 accepted += 1
             done.accepted.append((offer.pool.name, offer.length, accepted))
-            self._drafting.judge(offer, accepted)
+            self.drafting.judge(offer, accepted)
         if asked and self._policy.reads_curves:
             length = 0 if offer is None else offer.length
             self._acceptance.observe(DraftOutcome(request.key, asked, length, accepted))
