@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 from outrider_cluster.simulator.target import Target
 
 
 class LeastLoaded:
-    """Targets by how many requests they have, so that the choice takes no search.
+    """Targets by how many requests they have, so that the choice takes no search."""
 
-    Args:
-        targets: all of them; those that are down must be taken out.
-    """
-
-    def __init__(self, targets: Sequence[Target]) -> None:
+    def __init__(self) -> None:
         self._load: dict[Target, int] = {}
         self._targets: defaultdict[int, dict[Target, None]] = defaultdict(dict)
         self._lowest = 0
-        for target in targets:
-            self.update(target)
 
     def update(self, target: Target) -> None:
-        """A target's load has changed, or it went down or came up."""
+        """A target's load has changed, or it came, went down, drains or is gone."""
         before = self._load.pop(target, None)
         if before is not None:
             del self._targets[before][target]
-        if target.is_up:
+        if target.is_open:
             self._load[target] = target.load
             self._targets[target.load][target] = None
             self._lowest = min(self._lowest, target.load)

@@ -35,14 +35,18 @@ class Work(NamedTuple):
 class DraftWorker:
     """One worker."""
 
-    __slots__ = ("busy_s", "is_reachable", "is_up", "last", "number", "slowness")
+    __slots__ = ("busy_s", "is_gone", "is_reachable", "is_up", "last", "left_s", "number", "since_s", "slowness")
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, since_s: float = 0.0) -> None:
         self.number = number
+        self.since_s = since_s
+        self.left_s: float | None = None
+        """When it was stopped for good."""
         self.last: Batch | None = None
         self.slowness = 1.0
         self.is_up = True
         self.is_reachable = True
+        self.is_gone = False
         self.busy_s = 0.0
 
     def ask(self, at_s: float, work: Work) -> Batch:
@@ -70,12 +74,35 @@ class DraftWorker:
             self.busy_s -= batch.end_s - max(at_s, batch.start_s)
             batch.end_s = at_s
 
+    def withdraw(self, batch: Batch, time: DraftTime, at_s: float) -> bool:
+        """A row was overtaken: whether it still waited, and so is not drafted any more."""
+        if batch is not self.last or at_s >= batch.start_s:
+            return False
+        batch.rows -= 1
+        end_s = batch.start_s + (self.slowness * seconds_of(time, batch.rows, batch.tokens) if batch.rows else 0.0)
+        self.busy_s += end_s - batch.end_s
+        batch.end_s = end_s
+        return True
+
     def crash(self, now_s: float) -> None:
         """What it drafts is lost."""
         self.is_up = False
         if self.last is not None and self.last.end_s > now_s:
             self.last.end_s = math.inf
         self.last = None
+
+    def leave(self, now_s: float) -> None:
+        """It is one too many."""
+        self.crash(now_s)
+        self.is_gone, self.left_s = True, now_s
+
+    def queued_rows(self, now_s: float) -> int:
+        """Rows that wait here or are drafted."""
+        return self.last.rows if self.last is not None and now_s < self.last.end_s else 0
+
+    def seconds(self, now_s: float) -> float:
+        """How long it has been there."""
+        return (now_s if self.left_s is None else self.left_s) - self.since_s
 
 
 def seconds_of(time: DraftTime, rows: int, tokens: int) -> float:

@@ -13,6 +13,7 @@ from outrider_cluster.simulator.pool import Pool
 from outrider_cluster.simulator.randomness import Randomness
 from outrider_cluster.simulator.request import Draft, Request
 from outrider_cluster.simulator.scenario import Control
+from outrider_cluster.simulator.wishes import Wishes
 from outrider_cluster.simulator.worker_links import WorkerLinks
 from outrider_target.drafting.acceptance import Acceptance
 from outrider_target.drafting.decayed_share import DecayedShare
@@ -47,6 +48,7 @@ class Drafting:
         self._workers = WorkerLinks(control.breaker_misses, control.draft_deadline_ms / 1e3)
         self._collecting = Collecting(control, pools, self._workers, self._acceptance)
         self.arbitration = Arbitration(control, pools, self._workers, randomness)
+        self.wishes = Wishes(pools)
 
     def open(self, request: Request) -> None:
         """A session in every pool."""
@@ -78,11 +80,13 @@ class Drafting:
                 tokens += self._collecting.worth(offer.pool, offer.length)
         if asks:
             self.arbitration.token_s = step_s * len(asks) / tokens
+            self.wishes.note_round(asks, start_s)
         return Collected(start_s, offers)
 
     def judge(self, offer: Offer, accepted: int) -> None:
         """Learn how a proposal fared."""
         self._acceptance.observe(offer.pool.name, offer.length, accepted)
+        self.wishes.note_verdict(offer.pool, accepted)
 
     def draft_ahead(self, start_s: float, requests: Iterable[Request]) -> None:
         """Verification begins; pools that draft meanwhile do so."""
@@ -130,6 +134,8 @@ class Drafting:
                 ahead.not_before_s = now_s + self._links.one_way_s() + self._links.one_way_s()
             request.drafts[index] = ahead
             return True
+        if fresh is not None and fresh.worker.withdraw(fresh.batch, pool.settings.time, now_s):
+            fresh = None  # a session wants one thing at a time: what it still waited for is not drafted
         request.old[index] = self._salvaged(pool, request, used, old, emitted)
         request.old[index] = request.old[index] or self._salvaged(pool, request, used, fresh, emitted)
         return False

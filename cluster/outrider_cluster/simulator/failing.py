@@ -2,53 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from outrider_cluster.simulator.draft_workers import DraftWorker
-from outrider_cluster.simulator.pool import Pool
+from outrider_cluster.simulator.failure import Failure
+from outrider_cluster.simulator.fleet import Fleet
+from outrider_cluster.simulator.gateways import Gateway
 from outrider_cluster.simulator.randomness import Randomness
-from outrider_cluster.simulator.scenario import Failure
 from outrider_cluster.simulator.target import Target
 
 Member = TypeVar("Member")
+
+
+class Consequences(Protocol):
+    """What follows when processes go down and come back."""
+
+    def lose(self, target: Target) -> None:
+        """A target went down."""
+
+    def give_back(self, target: Target) -> None:
+        """A target is up again."""
+
+    def lose_gateway(self, gateway: Gateway) -> None:
+        """A gateway goes down."""
 
 
 class Failing:
     """Makes failures happen and end. Two at once on the same process end with the first that ends.
 
     Args:
-        targets: all targets.
-        pools: all pools.
+        fleet: targets and draft workers.
+        gateways: all gateways.
         randomness: chooses who is hit.
-        lose: called with a target that went down.
-        give_back: called with a target that came up again.
+        consequences: told who went down and came back.
     """
 
     def __init__(
-        self,
-        targets: Sequence[Target],
-        pools: Sequence[Pool],
-        randomness: Randomness,
-        lose: Callable[[Target], None],
-        give_back: Callable[[Target], None],
+        self, fleet: Fleet, gateways: Sequence[Gateway], randomness: Randomness, consequences: Consequences
     ) -> None:
-        self._targets = targets
-        self._pools = {pool.name: pool for pool in pools}
+        self._fleet = fleet
+        self._gateways = gateways
+        self._pools = {pool.name: pool for pool in fleet.pools}
         self._randomness = randomness
-        self._lose = lose
-        self._give_back = give_back
+        self._consequences = consequences
         self._hit_targets: dict[int, list[Target]] = {}
         self._hit_workers: dict[int, list[DraftWorker]] = {}
+        self._hit_gateways: dict[int, list[Gateway]] = {}
 
     def begin(self, failure: Failure, now_s: float) -> None:
         """It begins."""
         if failure.kind == "wrong":
             self._pools[failure.what].set_rightness(failure.factor)
         elif failure.what == "targets":
-            self._hit_targets[id(failure)] = hit = self._choose(self._targets, failure.share)
+            self._hit_targets[id(failure)] = hit = self._choose(self._fleet.targets, failure.share)
             for target in hit:
                 self._hit_target(target, failure)
+        elif failure.what == "gateways":
+            self._hit_gateways[id(failure)] = gateways = self._choose(self._gateways, failure.share)
+            for gateway in gateways:
+                self._consequences.lose_gateway(gateway)
         else:
             workers = self._pools[failure.what].workers
             self._hit_workers[id(failure)] = chosen = self._choose(workers, failure.share)
@@ -60,26 +73,28 @@ class Failing:
             target.slowness = failure.factor
         elif target.is_up:
             target.is_up = False
-            self._lose(target)
+            self._consequences.lose(target)
 
     def end(self, failure: Failure) -> None:
         """It is over."""
         if failure.kind == "wrong":
             self._pools[failure.what].set_rightness(1.0)
         for worker in self._hit_workers.pop(id(failure), ()):
-            worker.is_up = worker.is_reachable = True
+            worker.is_up, worker.is_reachable = not worker.is_gone, True
             worker.slowness = 1.0
         for target in self._hit_targets.pop(id(failure), ()):
             target.slowness = 1.0
-            if not target.is_up:
+            if not target.is_up and not target.is_gone:
                 target.is_up = True
-                self._give_back(target)
+                self._consequences.give_back(target)
+        for gateway in self._hit_gateways.pop(id(failure), ()):
+            gateway.is_up = True
 
     def _choose(self, members: Sequence[Member], share: float) -> list[Member]:
-        """At least one; which ones is drawn."""
-        count = max(1, round(share * len(members)))
-        chosen = self._randomness.generator.choice(len(members), count, replace=False)
-        return [members[index] for index in sorted(chosen.tolist())]
+        """At least one, if there is any; which ones is drawn."""
+        count = min(len(members), max(1, round(share * len(members))))
+        chosen = self._randomness.generator.choice(len(members), count, replace=False) if count else ()
+        return [members[index] for index in sorted(map(int, chosen))]
 
 
 def _hit_worker(worker: DraftWorker, failure: Failure, now_s: float) -> None:

@@ -58,6 +58,16 @@ class Bucket:
     reasons: Counter[str] = field(default_factory=Counter)
 
 
+@dataclass(slots=True)
+class Latencies:
+    """What answered requests saw, in milliseconds."""
+
+    first_ms: array[float] = field(default_factory=lambda: array("d"))
+    """Time to the first token."""
+    token_ms: array[float] = field(default_factory=lambda: array("d"))
+    """Time per token after it."""
+
+
 class Measurements:
     """Counts rounds and answers.
 
@@ -71,13 +81,15 @@ class Measurements:
         self.warm_up_s = warm_up_s
         self.buckets = [Bucket() for _ in range(BUCKETS)]
         self.tokens = self.steps = self.rows = self.asked = self.used = self.answered = 0
+        self.refused = self.failed = 0
         self.waited_s = self.step_s = 0.0
         self.by_rows: defaultdict[int, Counter[int]] = defaultdict(Counter)
         """Steps by decode rows, and then by depth."""
         self.verified: defaultdict[str, Counter[Verified]] = defaultdict(Counter)
         """How often a proposal of each length was accepted so far, by pool."""
         self.reasons: Counter[str] = Counter()
-        self._first_ms, self._token_ms = array("d"), array("d")
+        self.latencies: defaultdict[str, Latencies] = defaultdict(Latencies)
+        """Of answered requests, by their kind."""
 
     def note_round(self, done: Round, waiting: int) -> None:
         """A target finished a step; `waiting` requests are queued there."""
@@ -115,9 +127,18 @@ class Measurements:
         if now_s < self.warm_up_s or request.first_s is None:
             return
         self.answered += 1
-        self._first_ms.append(1e3 * (request.first_s - request.arrived_s))
+        seen = self.latencies[request.kind.name]
+        seen.first_ms.append(1e3 * (request.first_s - request.arrived_s))
         if request.emitted > 1:
-            self._token_ms.append(1e3 * (now_s - request.first_s) / (request.emitted - 1))
+            seen.token_ms.append(1e3 * (now_s - request.first_s) / (request.emitted - 1))
+
+    def note_refusal(self, now_s: float) -> None:
+        """A gateway had no room for a request."""
+        self.refused += now_s >= self.warm_up_s
+
+    def note_failure(self, now_s: float) -> None:
+        """A request was given up."""
+        self.failed += now_s >= self.warm_up_s
 
     @property
     def counted_s(self) -> float:
@@ -126,11 +147,11 @@ class Measurements:
 
     def first_token_ms(self) -> Percentiles:
         """Time to first token of answered requests."""
-        return percentiles(self._first_ms)
+        return percentiles([ms for seen in self.latencies.values() for ms in seen.first_ms])
 
     def token_ms(self) -> Percentiles:
         """Time per token after the first, by request."""
-        return percentiles(self._token_ms)
+        return percentiles([ms for seen in self.latencies.values() for ms in seen.token_ms])
 
     def acceptance_at(self, pool: str) -> list[float]:
         """Share of ids accepted at each position, of those whose predecessors all were."""

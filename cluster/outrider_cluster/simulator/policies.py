@@ -10,11 +10,8 @@ from outrider_runtime.clock import Clock
 from outrider_runtime.errors import InvalidConfig
 from outrider_target.control.cost_model import StepCostModel
 from outrider_target.control.cost_profile import load_profile
-from outrider_target.control.depth_policy import DepthPolicy, StaticPolicy
-from outrider_target.control.dynamic_policy import DynamicPolicy
+from outrider_target.control.depth_policy import DepthPolicy
 from outrider_target.control.refined_cost import RefinedCost
-from outrider_target.control.settings import DepthSettings
-from outrider_target.control.table_policy import TablePolicy, parse_table
 
 _PROFILE_KEYS = ("knots", "knot_s", "row_s", "context_s", "pair_s")
 
@@ -22,15 +19,18 @@ _PROFILE_KEYS = ("knots", "knot_s", "row_s", "context_s", "pair_s")
 def build_policy(control: Control, targets: Targets, cost: StepCostModel, clock: Clock) -> DepthPolicy:
     """The policy of one target.
 
+    Args:
+        control: of the scenario.
+        targets: of the scenario.
+        cost: what steps cost in truth.
+        clock: simulated time.
+
     Raises:
-        InvalidConfig: the table is wrong.
+        InvalidConfig: the table is wrong, or the policy's own profile is.
     """
-    if control.depth == "dynamic":
-        return DynamicPolicy(DepthSettings(), RefinedCost(cost), control.num_speculative_tokens, clock)
-    if control.num_speculative_tokens_per_batch_size is not None:
-        table = parse_table(control.num_speculative_tokens_per_batch_size)
-        return TablePolicy(table, control.num_speculative_tokens, targets.max_num_seqs)
-    return StaticPolicy(control.num_speculative_tokens)
+    plan, profile = control.plan, control.dynamic.profile
+    believed = cost if profile is None or not plan.needs_costs else read_cost(Path(profile))
+    return plan.policy(targets.max_num_seqs, clock, RefinedCost(believed))
 
 
 def true_cost(targets: Targets, folder: Path) -> StepCostModel:

@@ -28,6 +28,8 @@ class Pool:
         self.name = settings.name
         self.drafts_ahead = settings.answers != "after_commit"
         self.workers = [DraftWorker(number) for number in range(settings.workers)]
+        self.former: list[DraftWorker] = []
+        """Workers that were too many."""
         self.table_time = settings.table_time or settings.time
         self._next = 0
         self._shares = {kind.name: kind.acceptance.get(settings.name, settings.acceptance) for kind in kinds}
@@ -48,10 +50,28 @@ class Pool:
         coverage = self._coverage[kind]
         return coverage >= 1 or randomness.uniform() < coverage
 
+    def add_worker(self, now_s: float) -> DraftWorker:
+        """One more serves."""
+        worker = DraftWorker(len(self.workers) + len(self.former), now_s)
+        self.workers.append(worker)
+        return worker
+
+    def remove_worker(self, now_s: float) -> None:
+        """The newest is one too many; its sessions go to others."""
+        worker = self.workers.pop()
+        worker.leave(now_s)
+        self.former.append(worker)
+
+    def busy_share(self, now_s: float) -> float:
+        """Share of the time of all workers, former ones too, that was spent on drafting."""
+        known = (*self.workers, *self.former)
+        lived_s = sum(worker.seconds(now_s) for worker in known)
+        return sum(worker.busy_s for worker in known) / lived_s if lived_s else 0.0
+
     def assign(self) -> DraftWorker | None:
         """A worker for a new session, in turn; None if none is up."""
         for _ in range(len(self.workers)):
-            worker = self.workers[self._next]
+            worker = self.workers[self._next % len(self.workers)]
             self._next = (self._next + 1) % len(self.workers)
             if worker.is_up:
                 return worker

@@ -34,8 +34,8 @@ class Request:
     """One request. What is committed survives its target; draft state does not."""
 
     __slots__ = (
-        "ahead", "answers", "arrived_s", "asked", "cached", "client", "drafts", "emitted", "first_s", "key", "kind",
-        "left", "next_depth", "old", "prompt_left", "prompt_tokens", "was_wanted", "workers",
+        "ahead", "answers", "arrived_s", "asked", "cached", "client", "drafts", "emitted", "first_s", "is_cancelled",
+        "key", "kind", "left", "next_depth", "old", "prompt_left", "prompt_tokens", "was_wanted", "workers",
     )  # fmt: skip
 
     def __init__(self, key: int, kind: RequestKind, prompt_tokens: int, output_tokens: int, arrived_s: float) -> None:
@@ -45,6 +45,8 @@ class Request:
         self.left = output_tokens
         self.arrived_s = arrived_s
         self.client: int | None = None
+        self.is_cancelled = False
+        """Nobody waits for its answer any longer."""
         self.first_s: float | None = None
         self.emitted = 0
         self.cached = min(int(kind.cached_share * prompt_tokens), prompt_tokens - 1)
@@ -61,14 +63,18 @@ class Request:
         self.ahead: list[Draft | None] = []
 
     @property
-    def total_tokens(self) -> int:
-        """Tokens that its cache holds in the end."""
-        return self.prompt_tokens + self.emitted + self.left
+    def length(self) -> int:
+        """Its committed ids, prompt included."""
+        return self.prompt_tokens + self.emitted
+
+    def start_again(self) -> None:
+        """Its cache is given to others: all of it is computed once more. Ids stay, and so do draft sessions."""
+        self.prompt_left, self.cached = self.length, 0
 
     def start_over(self) -> None:
         """Its target is gone: everything committed is prompt elsewhere, all draft state is lost."""
-        self.prompt_left = self.prompt_tokens + self.emitted
-        self.cached = self.next_depth = 0
+        self.start_again()
+        self.next_depth = 0
         self.asked, self.was_wanted = [], False
         self.workers, self.answers, self.drafts, self.old, self.ahead = [], [], [], [], []
 

@@ -6,9 +6,16 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from outrider_cluster.simulator.failure import Failure
+from outrider_cluster.simulator.gateway_settings import Gateways, check_start
 from outrider_cluster.simulator.traffic import Share, Traffic
+from outrider_draft.scaling_settings import PoolScaling
 from outrider_runtime.settings import Settings
+from outrider_target.control.depth_plan import DepthPlan
+from outrider_target.control.settings import DepthSettings
+from outrider_target.control.table_policy import parse_table
 from outrider_target.drafting.settings import DraftingSettings
+from outrider_target.scaling_settings import TargetScaling
 
 MAX_DEPTH = 64
 """Deepest proposal that a scenario can ask for."""
@@ -36,6 +43,7 @@ class Targets(Settings):
     """Target replicas; all alike."""
 
     count: int = Field(default=1, ge=1, le=100_000)
+    """With `autoscaling`, how many there are at the start."""
     max_num_seqs: int = Field(default=32, ge=1, le=4096)
     max_num_batched_tokens: int = Field(default=2048, ge=16)
     kv_cache_tokens: int = Field(default=262_144, ge=128)
@@ -43,6 +51,17 @@ class Targets(Settings):
     profile: str | None = None
     """JSON file with step times, relative to the scenario's folder: as a server keeps them under `profiles` in the
     folder of models, or a cost model (`knots`, `knot_s`, ...) as `outrider tune` writes it."""
+    autoscaling: TargetScaling | None = None
+    """As many targets as the load calls for, within bounds."""
+    start_up_s: float = Field(default=30.0, ge=0)
+    """From the decision for another target until it serves."""
+    drain_s: float = Field(default=30.0, ge=0)
+    """How long a target that is too many may finish its requests; what is left then goes on elsewhere."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Targets:
+        check_start("count", self.count, self.autoscaling)
+        return self
 
 
 class DraftTime(Settings):
@@ -59,7 +78,8 @@ class DraftPool(Settings):
     """Draft workers of one kind."""
 
     name: str = Field(min_length=1, max_length=64)
-    workers: int = Field(default=1, ge=1, le=1_000_000)
+    workers: int = Field(default=1, ge=0, le=1_000_000)
+    """With `autoscaling`, how many there are at the start; without, at least one."""
     acceptance: tuple[Share, ...] = Field(default=(0.7,), min_length=1, max_length=64)
     """Share accepted at each position, given that all before it were; the last one goes on for deeper positions."""
     coverage: Share = 1.0
@@ -77,6 +97,19 @@ class DraftPool(Settings):
     """Time of a table where it differs from a chain's."""
     colocated: bool = False
     """Drafts within the target's own step: no network, no other worker, and the step takes longer."""
+    autoscaling: PoolScaling | None = None
+    """As many workers as the load calls for, within bounds."""
+    start_up_s: float = Field(default=5.0, ge=0)
+    """From the decision for another worker until it serves."""
+
+    @model_validator(mode="after")
+    def _check(self) -> DraftPool:
+        check_start("workers", self.workers, self.autoscaling)
+        if self.autoscaling is not None and self.colocated:
+            raise ValueError("a colocated pool has no workers of its own: leave autoscaling out")
+        if self.autoscaling is None and not self.workers:
+            raise ValueError("workers 0: nobody would ever draft; give at least 1, or autoscaling with min_replicas 0")
+        return self
 
 
 class Network(Settings):
@@ -100,6 +133,9 @@ class Control(Settings):
     depth: Literal["static", "table", "dynamic"] = "dynamic"
     num_speculative_tokens: int = Field(default=4, ge=0, le=MAX_DEPTH)
     num_speculative_tokens_per_batch_size: tuple[tuple[int, int, int], ...] | None = None
+    dynamic: DepthSettings = DepthSettings()
+    """Of `depth: dynamic`, as under `controller` of a cluster file. `profile` is what the policy believes that steps
+    cost; without it, it knows what they do cost."""
     wait: Literal["rule", "always", "never"] = "rule"
     """For missing drafts: as the cluster does, until they are there, or not at all."""
     draft_deadline_ms: float = Field(default=_LIVE.draft_deadline_ms, gt=0)
@@ -116,30 +152,20 @@ class Control(Settings):
             raise ValueError("num_speculative_tokens_per_batch_size goes with depth: table, and only with it")
         return self
 
+    @property
+    def plan(self) -> DepthPlan:
+        """The same as a target is told.
 
-class Failure(Settings):
-    """Something goes wrong for a while."""
-
-    kind: Literal["crash", "slow", "partition", "wrong"]
-    """`crash`: gone, its requests move on. `slow`: takes `factor` times as long. `partition`: draft workers cannot be
-    reached. `wrong`: proposals are accepted `factor` times as often."""
-    what: str = Field(min_length=1)
-    """`targets`, or the name of a draft pool."""
-    at_s: float = Field(ge=0)
-    for_s: float = Field(gt=0)
-    share: float = Field(default=1.0, gt=0, le=1)
-    """Of the targets or of the pool's workers."""
-    factor: float = Field(default=4.0, ge=0)
-
-    @model_validator(mode="after")
-    def _check(self) -> Failure:
-        if self.kind == "slow" and self.factor < 1:
-            raise ValueError(f"factor {self.factor:g} makes it faster, not slow; give 1 or more")
-        if self.kind == "wrong" and self.factor > 1:
-            raise ValueError(f"factor {self.factor:g} makes proposals better, not wrong; give at most 1")
-        if self.kind in ("partition", "wrong") and self.what == "targets":
-            raise ValueError(f"{self.kind} concerns draft workers; name a pool in what")
-        return self
+        Raises:
+            InvalidConfig: the table is wrong.
+        """
+        table = self.num_speculative_tokens_per_batch_size
+        return DepthPlan(
+            max_depth=self.num_speculative_tokens,
+            mode="dynamic" if self.depth == "dynamic" else "static",
+            dynamic=self.dynamic,
+            table=() if table is None else parse_table(table),
+        )
 
 
 class Scenario(Settings):
@@ -151,6 +177,8 @@ class Scenario(Settings):
     warm_up_s: float = Field(default=0.0, ge=0)
     """Not counted in the figures."""
     traffic: Traffic
+    gateways: Gateways | None = None
+    """None: no gateway; every request goes to the target that has the fewest at that moment."""
     targets: Targets = Targets()
     draft_pools: tuple[DraftPool, ...] = Field(default=(), max_length=16)
     network: Network = Network()
@@ -162,13 +190,23 @@ class Scenario(Settings):
         names = [pool.name for pool in self.draft_pools]
         if len(set(names)) < len(names):
             raise ValueError("draft_pools: two have the same name")
+        if reserved := sorted({"targets", "gateways"} & set(names)):
+            raise ValueError(f"draft_pools: {reserved[0]} cannot be the name of a pool; failures use it")
         if self.warm_up_s >= self.duration_s:
             raise ValueError(f"warm_up_s {self.warm_up_s:g} leaves nothing of duration_s {self.duration_s:g}")
         for kind in self.traffic.kinds:
+            self._check_class(kind.name, kind.latency_class)
             self._known(kind.acceptance, f"traffic.kinds: {kind.name}: acceptance")
             self._known(kind.coverage, f"traffic.kinds: {kind.name}: coverage")
-        self._known([f.what for f in self.failures if f.what != "targets"], "failures: what")
+        others = {"targets"} if self.gateways is None else {"targets", "gateways"}
+        self._known([f.what for f in self.failures if f.what not in others], "failures: what")
         return self
+
+    def _check_class(self, kind: str, latency_class: str | None) -> None:
+        classes = list(self.control.dynamic.latency_classes)
+        if latency_class is not None and latency_class not in classes:
+            where = f"traffic.kinds: {kind}: latency_class: there is no class {latency_class}"
+            raise ValueError(f"{where}; control.dynamic.latency_classes: {', '.join(classes) or 'none'}")
 
     def _known(self, pools: object, where: str) -> None:
         names = [pool.name for pool in self.draft_pools]

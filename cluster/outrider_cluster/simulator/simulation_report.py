@@ -9,7 +9,8 @@ from matplotlib.figure import Figure
 
 from outrider_cluster.reports.figures import Panel, Point, bars_by_position, depth_over_load, over_time
 from outrider_cluster.reports.report import Plot, Report, ReportTable
-from outrider_cluster.simulator.measurements import BUCKETS, Bucket, Measurements, Percentiles
+from outrider_cluster.simulator.measurements import BUCKETS, Bucket, Latencies, Measurements, Percentiles, percentiles
+from outrider_cluster.simulator.replicas_report import replicas_document, replicas_plot, replicas_table
 from outrider_cluster.simulator.scenario import Scenario
 from outrider_cluster.simulator.world import World
 
@@ -24,6 +25,8 @@ class Totals(TypedDict):
     tokens_per_row: float
     wanted_drafts_missing: float
     waiting_share: float
+    requests_refused: int
+    requests_failed: int
     first_token_ms: Percentiles
     token_ms: Percentiles
 
@@ -39,6 +42,8 @@ def totals_of(measurements: Measurements) -> Totals:
         tokens_per_row=m.tokens / m.rows if m.rows else 0.0,
         wanted_drafts_missing=1 - m.used / m.asked if m.asked else 0.0,
         waiting_share=m.waited_s / m.step_s if m.step_s else 0.0,
+        requests_refused=m.refused,
+        requests_failed=m.failed,
         first_token_ms=m.first_token_ms(),
         token_ms=m.token_ms(),
     )
@@ -52,11 +57,14 @@ def simulation_report(scenario: Scenario, world: World, wall_s: float) -> Report
         "scenario": scenario.model_dump(mode="json"),
         "totals": totals,
         "acceptance_at": acceptance,
-        "workers_busy": {pool.name: _busy(world, index) for index, pool in enumerate(world.pools)},
+        "workers_busy": {pool.name: pool.busy_share(m.duration_s) for pool in world.pools},
+        "by_kind": {name: _kind(seen) for name, seen in sorted(m.latencies.items())},
         "asked_as": {pool.name: dict(asked_as(world, pool.name)) for pool in world.pools},
         "reasons": dict(m.reasons),
         "depth_by_rows": {rows: dict(depths) for rows, depths in sorted(m.by_rows.items())},
         "series": [_bucket(bucket, m.duration_s) for bucket in m.buckets],
+        "preemptions": sum(target.preemptions for target in world.all_targets),
+        "replicas": replicas_document(world.replication.looks),
         "simulated": {"events": world.events, "requests": world.requests, "wall_s": wall_s},
     }
     plots = [
@@ -64,25 +72,34 @@ def simulation_report(scenario: Scenario, world: World, wall_s: float) -> Report
         Plot("depth_over_load", "Mean depth by decode rows of a step.", _depths(m)),
         Plot("acceptance", "Acceptance by position.", bars_by_position(acceptance)),
     ]
+    tables = [_table(totals)]
+    if world.replication.looks:
+        plots.append(
+            Plot("replicas", "Replicas that serve, and that there should be.", replicas_plot(world.replication.looks))
+        )
+        tables.append(replicas_table(world.replication.looks))
     targets, workers = scenario.targets.count, sum(pool.workers for pool in scenario.draft_pools)
     subtitle = (
         f"{targets} targets, {workers} draft workers, {world.requests} requests in {scenario.duration_s:g} s; "
         f"simulated in {wall_s:.1f} s"
     )
-    return Report(scenario.name, subtitle, (_table(totals),), plots, document, {})
+    return Report(scenario.name, subtitle, tables, plots, document, {})
 
 
 def asked_as(world: World, pool: str) -> Counter[str]:
     """What the arbiters of all targets did with a pool, where requests could choose, in the words of the metric."""
     found: Counter[str] = Counter()
-    for target in world.targets:
+    for target in world.all_targets:
         found.update(target.drafting.arbitration.choices.get(pool, ()))
     return found
 
 
-def _busy(world: World, index: int) -> float:
-    workers = world.pools[index].workers
-    return sum(worker.busy_s for worker in workers) / len(workers) / world.measurements.duration_s
+def _kind(seen: Latencies) -> dict[str, object]:
+    return {
+        "answers": len(seen.first_ms),
+        "first_token_ms": percentiles(seen.first_ms),
+        "token_ms": percentiles(seen.token_ms),
+    }
 
 
 def _table(totals: Totals) -> ReportTable:
@@ -93,6 +110,7 @@ def _table(totals: Totals) -> ReportTable:
         ("tokens per row and step", f"{totals['tokens_per_row']:.3f}"),
         ("wanted drafts that were missing", f"{totals['wanted_drafts_missing']:.1%}"),
         ("share of time spent waiting for drafts", f"{totals['waiting_share']:.1%}"),
+        ("requests refused / failed", f"{totals['requests_refused']} / {totals['requests_failed']}"),
         ("time to first token, p50 / p90 / p99 ms", _percentiles(totals["first_token_ms"])),
         ("time per token, p50 / p90 / p99 ms", _percentiles(totals["token_ms"])),
     ]

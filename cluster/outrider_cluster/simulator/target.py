@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from outrider_cluster.simulator.collecting import Offer
+from outrider_cluster.simulator.depths import Depths
 from outrider_cluster.simulator.drafting import Drafting
 from outrider_cluster.simulator.randomness import Randomness
 from outrider_cluster.simulator.request import Request
 from outrider_cluster.simulator.scenario import MAX_DEPTH, Targets
-from outrider_target.control.acceptance_model import UNREAD_CURVE, AcceptanceModel, DraftOutcome
 from outrider_target.control.cost_model import StepCostModel, StepLoad
-from outrider_target.control.depth_policy import DepthPolicy
-from outrider_target.control.views import Decision, RowView, StepView
+from outrider_target.control.views import Decision
 
 
 @dataclass(slots=True)
@@ -55,37 +54,58 @@ class Target:
     """A target. Its calls come from the event loop, in order of time.
 
     Args:
+        number: names it.
         settings: of all targets.
         cost: what steps take.
-        policy: the live depth policy, this target's own.
-        acceptance: the live acceptance model, this target's own.
+        depths: its depth policy.
         drafting: its draft sessions.
         randomness: for acceptance and the jitter of steps.
     """
 
     def __init__(
         self,
+        number: int,
         settings: Targets,
         cost: StepCostModel,
-        policy: DepthPolicy,
-        acceptance: AcceptanceModel,
+        depths: Depths,
         drafting: Drafting,
         randomness: Randomness,
     ) -> None:
+        self.number = number
         self._settings = settings
         self._cost = cost
-        self._policy = policy
-        self._acceptance = acceptance
+        self.depths = depths
         self.drafting = drafting
         self._randomness = randomness
         self.waiting: deque[Request] = deque()
         self.running: list[Request] = []
         self.step: Step | None = None
         self.is_up = True
+        self.is_draining = False
+        """Nothing new is sent to it, since it is one too many."""
+        self.is_gone = False
         self.slowness = 1.0
         self.incarnation = 0
         """Events of an earlier life are void."""
-        self._reserved = 0
+        self.preemptions = 0
+        self._cancelled: list[Request] = []
+        self._held = 0
+        """Tokens of running requests, which the cache holds or soon will."""
+
+    @property
+    def name(self) -> str:
+        """Names this life of it."""
+        return f"target-{self.number}.{self.incarnation}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether new requests should go to it."""
+        return self.is_up and not self.is_draining
+
+    @property
+    def kv_usage(self) -> float:
+        """Share of the cache that running requests hold, in [0, 1]."""
+        return min(1.0, self._held / self._settings.kv_cache_tokens)
 
     @property
     def load(self) -> int:
@@ -96,29 +116,36 @@ class Target:
         """Queue a request."""
         self.waiting.append(request)
 
+    def cancel(self, request: Request) -> None:
+        """Nobody waits for its answer any longer; the step in progress goes on with it."""
+        self._cancelled.append(request)
+
     def take_all(self) -> list[Request]:
         """The target is lost: its requests, to go on elsewhere."""
+        self._drop_cancelled()
         lost = [*self.running, *self.waiting]
         for request in lost:
             self._forget(request)
             request.start_over()
-        self.running, self.step, self._reserved = [], None, 0
+        self.running, self.step, self._held = [], None, 0
         self.waiting.clear()
         self.incarnation += 1
         return lost
 
     def _forget(self, request: Request) -> None:
-        self._acceptance.forget(request.key)
+        self.depths.forget(request)
         self.drafting.close(request)
 
     def begin(self, now_s: float) -> Step | None:
         """Begin the next step, or None if there is nothing to do."""
+        self._drop_cancelled()
+        self._give_way()
         self._admit()
         if not self.running:
             return None
         decoding = [request for request in self.running if not request.prompt_left]
-        decision = self._policy.decide(self._view(decoding))
-        asks = [(request, depth) for request in decoding if (depth := decision.depth(request.key)) > 0]
+        decision = self.depths.decide(decoding, self._room_tokens(len(decoding)))
+        asks = self._asks(decoding, decision)
         chunks = self._chunks(self._settings.max_num_batched_tokens - len(decoding))
         context = sum(request.cached for request in self.running)
         rows = len(decoding) + len(chunks)
@@ -135,24 +162,49 @@ class Target:
         self.step = Step(now_s, ends_s, load, decision, decoding, chunks, asked, offers, start_s - now_s)
         return self.step
 
+    def _drop_cancelled(self) -> None:
+        cancelled, self._cancelled = self._cancelled, []
+        for request in cancelled:
+            if request in self.running:
+                self.running.remove(request)
+                self._held -= request.length
+            elif request in self.waiting:
+                self.waiting.remove(request)
+            self._forget(request)
+
+    def _give_way(self) -> None:
+        """When the cache is full, the latest arrival is computed again later."""
+        while self._held > self._settings.kv_cache_tokens and len(self.running) > 1:
+            victim = self.running.pop()
+            self._held -= victim.length
+            victim.start_again()
+            self.waiting.appendleft(victim)
+            self.preemptions += 1
+
     def _admit(self) -> None:
         while self.waiting and len(self.running) < self._settings.max_num_seqs:
             request = self.waiting[0]
-            if self.running and self._reserved + request.total_tokens > self._settings.kv_cache_tokens:
+            if self.running and self._held + request.length > self._settings.kv_cache_tokens:
                 return
-            self._reserved += request.total_tokens
-            self.drafting.open(request)
+            self._held += request.length
+            if not request.workers:
+                self.drafting.open(request)
             self.running.append(self.waiting.popleft())
 
-    def _view(self, decoding: Sequence[Request]) -> StepView:
-        deepest = self._policy.max_depth
-        rows = []
+    def _room_tokens(self, rows: int) -> int:
+        """Proposed tokens that fit beside `rows` decode rows, by the token budget and by what the cache has left."""
+        free = self._settings.kv_cache_tokens - self._held
+        return max(0, min(self._settings.max_num_batched_tokens - rows, free))
+
+    def _asks(self, decoding: Sequence[Request], decision: Decision) -> list[tuple[Request, int]]:
+        """Requests that verify a proposal, and how deep: as far as there is room, in order of arrival."""
+        asks, room = [], self._room_tokens(len(decoding))
         for request in decoding:
-            objective = request.kind.objective_ms
-            limit, objective_s = request.limit(deepest), None if objective is None else objective / 1e3
-            curve = self._acceptance.session_curve(request.key) if self._policy.reads_curves else UNREAD_CURVE
-            rows.append(RowView(request.key, limit, curve, request.cached, objective_s))
-        return StepView(tuple(rows), max(0, self._settings.max_num_batched_tokens - len(rows)))
+            depth = min(decision.depth(request.key), room)
+            if depth > 0:
+                asks.append((request, depth))
+                room -= depth
+        return asks
 
     def _chunks(self, budget: int) -> list[tuple[Request, int]]:
         chunks = []
@@ -177,17 +229,16 @@ class Target:
             if not request.prompt_left:
                 self._emit(request, 1, step.ends_s, done)
                 emitted[request.key] = 1
-        if step.decoding and not step.chunks:  # as the engine does, it learns from steps of decode rows alone
-            self._policy.observe(step.load, step.ends_s - step.started_s, bool(step.asked))
-        if self._policy.reads_curves:
-            self._acceptance.end_round()
+        decodes_only = bool(step.decoding) and not step.chunks
+        self.depths.end_round(step.load if decodes_only else None, step.ends_s - step.started_s, bool(step.asked))
+        self.depths.pace.observe(len(emitted), done.tokens, step.ends_s - step.started_s)
         self._hand_on(step, done, emitted)
         return done
 
     def _hand_on(self, step: Step, done: Round, emitted: dict[int, int]) -> None:
         for request in done.finished:
             self.running.remove(request)
-            self._reserved -= request.total_tokens
+            self._held -= request.length
             self._forget(request)
         going_on = [request for request in self.running if request.key in emitted]
         for request in going_on:
@@ -204,9 +255,7 @@ class Target:
                 accepted += 1
             done.accepted.append((offer.pool.name, offer.length, accepted))
             self.drafting.judge(offer, accepted)
-        if asked and self._policy.reads_curves:
-            length = 0 if offer is None else offer.length
-            self._acceptance.observe(DraftOutcome(request.key, asked, length, accepted))
+        self.depths.learn(request, asked, 0 if offer is None else offer.length, accepted)
         count = min(accepted + 1, request.left)
         request.cached += count
         self._emit(request, count, step.ends_s, done)
@@ -218,6 +267,7 @@ class Target:
             done.first.append(request)
         request.emitted += count
         request.left -= count
+        self._held += count
         done.tokens += count
         if not request.left:
             done.finished.append(request)

@@ -27,7 +27,9 @@ class RequestKind(Settings):
     coverage: dict[str, Share] = Field(default_factory=dict)
     """By pool, where this kind differs from the pool's own: share of asks that get any proposal."""
     objective_ms: float | None = Field(default=None, gt=0)
-    """Time per token that this class should see at most."""
+    """Time per token that this kind should see at most; instead of that of its latency class."""
+    latency_class: str | None = None
+    """As a request's `speculation.latency_class`: one of `control.dynamic.latency_classes`."""
     max_depth: int | None = Field(default=None, ge=0)
     """As a request's `speculation.max_depth`."""
 
