@@ -56,6 +56,44 @@ def test_tables_that_nobody_waits_for_have_the_rate_of_the_closed_form() -> None
     assert found == pytest.approx(setting.push_table_without_waiting(), rel=TOLERANCE)
 
 
+BATCHED = Setting(0.8, 6, 0.025, 6 * 0.0012, 7 * 0.0012, 0.0005, 0.882, 0.94)
+"""Drafts and tables as in the published table of the wait rule: a row's table fits in 89.75 % of rounds."""
+
+
+def batched(rows: int, wait: str) -> float:
+    """Simulated tokens per step time and row, of so many rows in one step."""
+    pool: dict[str, Any] = {
+        "name": "drafter",
+        "workers": rows,
+        "acceptance": [BATCHED.acceptance],
+        "time": {"token_ms": 1.2},
+        "table_time": {"base_ms": 1.2, "token_ms": 1.2},
+        "answers": "push_table",
+        "table_hit_after_rejection": BATCHED.hit_after_rejection,
+        "table_hit_after_acceptance": BATCHED.hit_after_acceptance,
+    }
+    control = {"depth": "static", "num_speculative_tokens": BATCHED.depth, "wait": wait, "draft_deadline_ms": 1000.0}
+    network = {"round_trip_ms": 1e3 * BATCHED.round_trip_s}
+    values = closed_loop(rows, draft_pools=[pool], control=control, network=network, duration_s=max(30, 300 / rows))
+    return tokens_per_s(simulated(values)) / rows * BATCHED.step_s
+
+
+def test_rows_that_share_a_step_and_wait_for_nobody_have_the_rate_of_the_closed_form() -> None:
+    expected = BATCHED.push_table_without_waiting() * BATCHED.step_s
+    assert batched(16, "never") == pytest.approx(expected, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 16])
+def test_a_step_that_waits_for_every_row_stalls_when_any_of_them_misses(rows: int) -> None:
+    stalled = (1 - BATCHED.hit**rows) * (BATCHED.draft_s + BATCHED.round_trip_s) / BATCHED.step_s
+    assert batched(rows, "always") == pytest.approx(BATCHED.tokens / (1 + stalled), rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(("rows", "published"), [(1, 3.82), (2, 3.73), (4, 3.69), (8, 3.65), (16, 3.67)])
+def test_the_wait_rule_has_the_published_rate_at_every_batch_size(rows: int, published: float) -> None:
+    assert batched(rows, "rule") == pytest.approx(published, rel=TOLERANCE)
+
+
 def test_plain_decoding_is_one_token_a_row_and_step() -> None:
     assert tokens_per_s(simulated(closed_loop(4))) == pytest.approx(4 / 0.025, rel=0.001)
 
