@@ -1,5 +1,6 @@
 """Ends inside an accepted run, cancellation, refusals and broken rows: each touches its own request only."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -86,21 +87,31 @@ def test_without_a_limit_an_answer_ends_at_the_model_length() -> None:
     assert answer.finished is not None and answer.finished.reason is FinishReason.LENGTH
 
 
-def test_cancelling_at_any_step_frees_everything_and_disturbs_nobody() -> None:
+@pytest.mark.parametrize("steps", range(8))
+def test_a_cancelled_request_is_gone_after_one_step_and_disturbs_nobody(steps: int) -> None:
     other = GenerationRequest(prompt_token_ids=(7, 8), sampling=GREEDY)
-    for steps in range(8):
-        bench, speculator = bench_with_perfect_drafts()
-        kept = bench.submit(other, seed=0)
-        dropped = bench.submit(GenerationRequest(prompt_token_ids=tuple(range(2, 39)), sampling=GREEDY), seed=0)
-        for _ in range(steps):
-            bench.engine.step()
-        bench.engine.cancel(2)
-        bench.run()
-        assert kept.token_ids == expected_ids(bench.forward, (7, 8), GREEDY, 0, 24)
-        assert dropped.error is None
-        assert speculator.session_count() == 0 and bench.engine.kv_usage == 0
-        if dropped.finished is None and 2 in speculator.closed:
-            assert speculator.closed[2] is CloseOutcome.ABORTED
+    bench, speculator = bench_with_perfect_drafts()
+    undisturbed, _ = bench_with_perfect_drafts()
+    kept, alone = bench.submit(other, seed=0), undisturbed.submit(other, seed=0)
+    longer = replace(GREEDY, max_tokens=60)
+    dropped = bench.submit(GenerationRequest(prompt_token_ids=tuple(range(2, 39)), sampling=longer), seed=0)
+    for _ in range(steps):
+        bench.engine.step()
+    assert dropped.finished is None, "there must be something to cancel"
+    was_open = 2 in speculator.committed
+    told = list(dropped.token_ids)
+    bench.engine.cancel(2)
+    bench.engine.step()
+    while len(alone.token_ids) < len(kept.token_ids):
+        undisturbed.engine.step()
+    assert bench.engine.num_waiting == 0 and bench.engine.num_running == (kept.finished is None)
+    assert bench.engine.kv_usage == undisturbed.engine.kv_usage
+    assert speculator.session_count() == bench.engine.num_running
+    assert speculator.closed.get(2) is (CloseOutcome.ABORTED if was_open else None)
+    bench.run()
+    assert kept.token_ids == expected_ids(bench.forward, (7, 8), GREEDY, 0, 24)
+    assert dropped.token_ids == told and dropped.finished is None and dropped.error is None
+    assert speculator.session_count() == 0 and bench.engine.kv_usage == 0
 
 
 def test_logits_that_are_not_numbers_fail_their_own_request_only() -> None:
