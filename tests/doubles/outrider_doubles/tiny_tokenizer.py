@@ -19,6 +19,12 @@ CHAT_TEMPLATE = (
 _WORDS = "the and ing ion ent for tha nth int est ati hat ers his res ver all tio hal was"
 
 
+def ids_of(text: str) -> tuple[int, ...]:
+    """One id for each character of `text`, which is printable ASCII without spaces."""
+    first = "!"
+    return tuple(len(SPECIAL_TOKENS) + ord(character) - ord(first) for character in text)
+
+
 def write_tiny_tokenizer(folder: Path) -> None:
     """Write tokenizer.json and tokenizer_config.json of the tiny tokenizer into `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
