@@ -19,7 +19,7 @@ from outrider_target.settings import ModelSettings, TargetSettings
 from outrider_target.target_spec import TargetSpec
 from outrider_wire.channel import open_channel
 from outrider_wire.generate_client import GenerateClient
-from outrider_wire.generation import Finished, GenerationRequest, TokenLogprobs
+from outrider_wire.generation import Finished, GenerationDelta, GenerationRequest, TokenLogprobs
 from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot
 
 
@@ -34,6 +34,20 @@ class Outcome:
     end: tuple[object, ...] = ()
     error: str = ""
     finished: Finished | None = field(default=None, compare=False)
+    accepted_runs: list[range] = field(default_factory=list, compare=False)
+    """Places in the answer of ids that one round took from one proposal, as far as they can be told."""
+
+    def take(self, delta: GenerationDelta) -> None:
+        """The next piece. Pieces that piled up come as one, which tells of its last round only: no place for that."""
+        begin, report = len(self.token_ids), delta.round
+        own = 0 if delta.finished is not None else 1  # an answer that ended at the target's own id is left out
+        if report is not None and len(delta.token_ids) == report.accepted + own:
+            self.accepted_runs.append(range(begin, begin + report.accepted))
+        self.token_ids += delta.token_ids
+        self.text += delta.text
+        self.logprobs += delta.logprobs
+        self.prompt_logprobs += delta.prompt_logprobs
+        self.finished = delta.finished
 
 
 @dataclass
@@ -51,11 +65,7 @@ class House:
         seen = Outcome()
         try:
             async for delta in self.client.generate(request):
-                seen.token_ids += delta.token_ids
-                seen.text += delta.text
-                seen.logprobs += delta.logprobs
-                seen.prompt_logprobs += delta.prompt_logprobs
-                seen.finished = delta.finished
+                seen.take(delta)
         except OutriderError as error:
             seen.error = f"{type(error).__name__}: {error}"
         if seen.finished is not None:
