@@ -1,6 +1,6 @@
 r"""Says whether the dynamic depth keeps up with no speculation, static depths and a table, live and in one measurement.
 
-    python benchmarks/control/compare_depths.py --concurrency 1 8 32 --rounds 4 --out depths.json
+    python benchmarks/control/compare_depths.py --concurrency 1 8 32 --out depths.json
 
 Serves copies of a cluster file: one for all static depths, which requests set themselves (a static policy gives every
 row the smaller of its depth and the request's, so that this is the policy of that depth), one with a table, one
@@ -25,7 +25,7 @@ import neighbours  # noqa: F401
 from closed_loop import machine_facts, read_prompts
 from control_options import cluster_of, control_parser, keep
 from depth_verdict import DYNAMIC, TABLE, Comparison, Finding, comparisons, static_name, verdict_table, verdict_text
-from load_block import Arm, LoadBlock, Prompt, mirrored, run_block
+from load_block import LEAST_TURNS, Arm, LoadBlock, Prompt, block_size, mirrored, run_block
 from load_report import rows_of
 from load_table import markdown_table
 from openai_endpoint import OpenAIEndpoint, open_endpoint
@@ -33,8 +33,6 @@ from policy_server import Policy, PolicyServer, served_under
 from progress_bar import progress_bar
 
 _STATIC = "static"
-_LEAST_TURNS = 3
-"""Requests of each client in a block at least, so that the end of the block, where clients run out, weighs little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +53,7 @@ async def measure(
         }
         arms = [ServedArm(arm, servers[_server_name(arm)]) for arm in arms_of(options, endpoints)]
         plan = [(clients, served) for clients in options.concurrency for served in turned(arms, options.rounds)]
-        sizes = [max(options.requests, _LEAST_TURNS * clients) for clients, _ in plan]
+        sizes = [block_size(options.requests, clients) for clients, _ in plan]
         with progress_bar() as progress:
             task = progress.add_task("warm-up", total=options.warm_up * len(arms) + sum(sizes))
 
@@ -138,8 +136,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--static", type=int, nargs="+", default=[1, 2, 4, 8], metavar="K", help="static depths (default: 1 2 4 8)")
     add("--table", type=json.loads, default=[[1, 4, 5], [5, 8, 4], [9, 16, 3], [17, 31, 1], [32, 512, 0]],
         metavar="JSON", help="num_speculative_tokens_per_batch_size (default: %(default)s)")  # fmt: skip
-    add("--rounds", type=int, default=4, help="A-B-B-A rounds at each concurrency (default: %(default)s)")
-    add("--requests", type=int, default=16, help="of a block, at least; three a client besides (default: %(default)s)")
+    add("--rounds", type=int, default=5, help="A-B-B-A rounds at each concurrency (default: %(default)s)")
+    add(
+        "--requests",
+        type=int,
+        default=16,
+        help=f"of a block at least; {LEAST_TURNS} a client besides (default: %(default)s)",
+    )
     add("--warm-up", type=int, default=16, help="requests of each arm that are not counted (default: %(default)s)")
     add("--pool", help="draft pool that requests ask for (default: all)")
     return parser.parse_args(arguments)

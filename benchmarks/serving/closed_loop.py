@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from load_block import Arm, LoadBlock, Prompt, mirrored, run_block
+from load_block import LEAST_TURNS, Arm, LoadBlock, Prompt, block_size, mirrored, run_block
 from load_report import Row, rows_of
 from load_table import markdown_table
 from openai_endpoint import open_endpoint
@@ -53,9 +53,9 @@ async def measure(options: argparse.Namespace, prompts: Sequence[Prompt]) -> lis
         urls = {arm.name: arm.url or options.url for arm in options.arm}
         arms = [Arm(arm.name, endpoints[urls[arm.name]], {**_common_body(options), **arm.body}) for arm in options.arm]
         plan = [(concurrency, arm) for concurrency in options.concurrency for arm in mirrored(arms, options.repeats)]
+        sizes = [block_size(options.requests, concurrency) for concurrency, _ in plan]
         with progress_bar() as progress:
-            total = options.warm_up * len(arms) + options.requests * len(plan)
-            task = progress.add_task("warm-up", total=total)
+            task = progress.add_task("warm-up", total=options.warm_up * len(arms) + sum(sizes))
 
             async def run(arm: Arm, num_requests: int, concurrency: int) -> LoadBlock:
                 await servers.only(urls[arm.name])
@@ -65,9 +65,9 @@ async def measure(options: argparse.Namespace, prompts: Sequence[Prompt]) -> lis
             for arm in arms:
                 await run(arm, options.warm_up, max(options.concurrency))
             blocks = []
-            for concurrency, arm in plan:
+            for (concurrency, arm), size in zip(plan, sizes, strict=True):
                 progress.update(task, description=f"{concurrency} clients, {arm.name}")
-                blocks.append(await run(arm, options.requests, concurrency))
+                blocks.append(await run(arm, size, concurrency))
     return blocks
 
 
@@ -111,8 +111,13 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     add("--url", required=True, help="base URL of the server, without /v1")
     add("--model", help="served model name (default: the first that the server lists)")
     add("--concurrency", type=int, nargs="+", default=[1, 4, 16], metavar="N", help="clients at once (default: 1 4 16)")
-    add("--requests", type=int, default=32, help="requests of one block (default: %(default)s)")
-    add("--repeats", type=int, default=2, help="how often the arms run A-B-B-A (default: %(default)s)")
+    add(
+        "--requests",
+        type=int,
+        default=32,
+        help=f"of a block at least; {LEAST_TURNS} a client besides (default: %(default)s)",
+    )
+    add("--repeats", type=int, default=5, help="how often the arms run A-B-B-A (default: %(default)s)")
     add("--warm-up", type=int, default=16, help="requests of each arm that are not counted (default: %(default)s)")
     add("--max-tokens", type=int, default=96, help="tokens of an answer at most (default: %(default)s)")
     add("--temperature", type=float, default=0.0, help="(default: %(default)s)")

@@ -11,6 +11,8 @@ from typing import TypeVar
 from openai_endpoint import OpenAIEndpoint, StreamRecord
 
 _Arm = TypeVar("_Arm")
+LEAST_TURNS = 3
+"""Requests of each client in a block at least: tokens count only until the first client has nothing left to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,16 @@ async def run_block(
         for _ in range(min(concurrency, num_requests)):
             clients.create_task(client(jobs))
     return LoadBlock(arm.name, concurrency, min(idle_s, default=0.0), answers, sent_s)
+
+
+def block_size(least_requests: int, concurrency: int) -> int:
+    """Requests of a block.
+
+    Args:
+        least_requests: so many at least.
+        concurrency: clients, each of which gets `LEAST_TURNS` at least.
+    """
+    return max(least_requests, LEAST_TURNS * concurrency)
 
 
 def mirrored(arms: Sequence[_Arm], repeats: int) -> list[_Arm]:

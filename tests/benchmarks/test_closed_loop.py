@@ -14,7 +14,7 @@ import pytest
 from outrider_doubles.scripted_openai import ScriptedServer, scripted_server
 
 import closed_loop
-from load_block import Arm, LoadBlock, Prompt, mirrored, run_block
+from load_block import Arm, LoadBlock, Prompt, block_size, mirrored, run_block
 from load_report import rows_of
 from load_table import markdown_table
 from openai_endpoint import OpenAIEndpoint, RequestFailed, SpeculationCounts, StreamRecord
@@ -42,7 +42,8 @@ def test_a_measurement_prints_a_table_and_keeps_its_figures(
     result = json.loads(out.read_text())
     assert [block["arm"] for block in result["blocks"]] == ["off", "on", "on", "off"] * 2
     assert [row["acceptance"] for row in result["rows"][:2]] == [None, {"rate": 0.5, "mean_length": 3.0}]
-    assert all(row["texts_as_first"] == 4 for row in result["rows"])
+    assert [row["requests"] for row in result["rows"]] == [4, 4, 9, 9]  # three for each client at least
+    assert all(row["texts_as_first"] == row["requests"] for row in result["rows"])
     assert result["machine"]["python"].startswith("3.11")
 
 
@@ -51,7 +52,7 @@ def test_requests_carry_the_arms_fields_and_a_seed_of_their_own(url: str, monkey
     extra = ["--extra-body", '{"top_p": 0.5}', "--arm", 'off={"speculation": {"max_depth": 0}}']
     monkeypatch.setattr(sys, "argv", ["closed_loop.py", *options, *extra])
     closed_loop.main()
-    assert sorted(body["seed"] for body in ScriptedServer.bodies) == [70, 70, 71, 71, 72, 72]
+    assert sorted(body["seed"] for body in ScriptedServer.bodies) == [seed for seed in range(70, 76) for _ in "ab"]
     for body in ScriptedServer.bodies:
         assert body["model"] == "scripted"
         assert (body["max_tokens"], body["top_p"], body["speculation"]) == (5, 0.5, {"max_depth": 0})
@@ -62,7 +63,7 @@ def test_an_arm_may_ask_another_server(url: str, monkeypatch: pytest.MonkeyPatch
     arm = f'other@{url}={{"top_k": 3}}'
     monkeypatch.setattr(sys, "argv", ["closed_loop.py", *options, "--arm", arm])
     closed_loop.main()
-    assert [body["top_k"] for body in ScriptedServer.bodies] == [3, 3]
+    assert [body["top_k"] for body in ScriptedServer.bodies] == [3] * 6
 
 
 def test_servers_that_are_not_measured_stand_still(url: str) -> None:
@@ -112,6 +113,10 @@ async def test_a_request_that_fails_ends_the_measurement(answer: httpx.Response)
         arm = Arm("only", OpenAIEndpoint(client, "scripted"), {})
         with pytest.RaisesGroup(RequestFailed):
             await run_block(arm, PROMPTS, 1, 1, 0, lambda: None)
+
+
+def test_a_block_has_three_requests_for_each_client_at_least() -> None:
+    assert (block_size(16, 1), block_size(16, 16), block_size(100, 16)) == (16, 48, 100)
 
 
 def test_arms_are_mirrored() -> None:
