@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from openai_endpoint import OpenAIEndpoint, StreamRecord
+from speculation_counts import SpeculationCounts
 
 _Arm = TypeVar("_Arm")
 LEAST_TURNS = 3
@@ -46,6 +47,8 @@ class LoadBlock:
     """By number of the request; request i asked prompt i modulo the number of prompts."""
     sent_s: Mapping[int, float]
     """When each was sent, from the first one on."""
+    counted: SpeculationCounts | None = None
+    """What the server's counters grew by; None where it shows none."""
 
     @property
     def tokens_per_s(self) -> float:
@@ -76,6 +79,7 @@ async def run_block(
     jobs = iter(range(num_requests))
     answers: dict[int, StreamRecord] = {}
     sent_s: dict[int, float] = {}
+    before = await arm.endpoint.counted()
     start_s = time.perf_counter()
     idle_s: list[float] = []
 
@@ -90,7 +94,9 @@ async def run_block(
     async with asyncio.TaskGroup() as clients:
         for _ in range(min(concurrency, num_requests)):
             clients.create_task(client(jobs))
-    return LoadBlock(arm.name, concurrency, min(idle_s, default=0.0), answers, sent_s)
+    after = await arm.endpoint.counted()
+    counted = None if before is None or after is None else after.since(before)
+    return LoadBlock(arm.name, concurrency, min(idle_s, default=0.0), answers, sent_s, counted)
 
 
 def block_size(least_requests: int, concurrency: int) -> int:

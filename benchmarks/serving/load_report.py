@@ -10,6 +10,7 @@ import numpy as np
 
 from load_block import LoadBlock, Prompt
 from openai_endpoint import StreamRecord
+from speculation_counts import SpeculationCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Acceptance over all requests of an arm."""
+    """Acceptance over all requests of an arm: as its answers say, or else as the server's counters do."""
 
     rate: float
     """Accepted over proposed tokens."""
@@ -73,7 +74,7 @@ def _row(mine: Sequence[LoadBlock], first: Sequence[LoadBlock], prompts: Sequenc
     records = [record for block in mine for record in block.answers.values()]
     gaps_s = [gap for record in records for gap in record.gaps_s]
     by_kind = _by_kind(mine, prompts)
-    accepted_by_kind = {kind: _acceptance(some) for kind, some in by_kind.items()}
+    accepted_by_kind = {kind: _acceptance(_told(some)) for kind, some in by_kind.items()}
     ratios = [block.tokens_per_s / base.tokens_per_s for block, base in zip(mine, first, strict=True)]
     return Row(
         arm=mine[0].arm,
@@ -85,7 +86,7 @@ def _row(mine: Sequence[LoadBlock], first: Sequence[LoadBlock], prompts: Sequenc
         itl_p50_ms=percentile_ms(gaps_s, 50),
         itl_p99_ms=percentile_ms(gaps_s, 99),
         time_per_token_p50_ms=percentile_ms([_time_per_token_s(r) for r in records if r.completion_tokens > 1], 50),
-        acceptance=_acceptance(records),
+        acceptance=_acceptance(_told(records) or [block.counted for block in mine if block.counted is not None]),
         mean_length_by_kind={kind: found.mean_length for kind, found in accepted_by_kind.items() if found is not None},
         mean_tokens_by_kind={kind: mean(one.completion_tokens for one in some) for kind, some in by_kind.items()},
         speed_against_first=None if mine[0].arm == first[0].arm else _spread(ratios),
@@ -106,8 +107,11 @@ def _time_per_token_s(record: StreamRecord) -> float:
     return (record.total_s - record.first_text_s) / (record.completion_tokens - 1)
 
 
-def _acceptance(records: Sequence[StreamRecord]) -> Acceptance | None:
-    counts = [record.speculation for record in records if record.speculation is not None]
+def _told(records: Sequence[StreamRecord]) -> list[SpeculationCounts]:
+    return [record.speculation for record in records if record.speculation is not None]
+
+
+def _acceptance(counts: Sequence[SpeculationCounts]) -> Acceptance | None:
     rounds = sum(count.rounds for count in counts)
     if not rounds:
         return None

@@ -12,16 +12,9 @@ from typing import Any
 
 import httpx
 
+from speculation_counts import SpeculationCounts, counted_by_server
+
 _ANSWER_TIMEOUT_S = 1800.0
-
-
-@dataclass(frozen=True, slots=True)
-class SpeculationCounts:
-    """What `metrics.speculative_decoding` of a response said, in tokens and rounds."""
-
-    rounds: int
-    proposed: int
-    accepted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +29,7 @@ class StreamRecord:
     """Between one chunk with text and the next. A chunk may carry several tokens."""
     total_s: float
     speculation: SpeculationCounts | None = None
-    """None where the server does not report it."""
+    """As the answer says; None where it does not."""
 
     def tokens_within(self, seconds: float) -> float:
         """Completion tokens that had come so long after the request was sent. Chunks count as equally long."""
@@ -78,7 +71,7 @@ class _Reading:
             first_text_s=self.arrivals_s[0] - self.start_s,
             gaps_s=tuple(later - earlier for earlier, later in pairs),
             total_s=time.perf_counter() - self.start_s,
-            speculation=None if self.speculation is None else _counts(self.speculation),
+            speculation=None if self.speculation is None else SpeculationCounts.of_answer(self.speculation),
         )
 
 
@@ -120,6 +113,10 @@ class OpenAIEndpoint:
                     reading.take(json.loads(line.removeprefix("data:")))
         return reading.record()
 
+    async def counted(self) -> SpeculationCounts | None:
+        """What the server has counted so far over all answers; None if it shows no such counters."""
+        return await counted_by_server(self._client)
+
 
 async def open_endpoint(stack: AsyncExitStack, url: str, connections: int, model: str | None = None) -> OpenAIEndpoint:
     """An endpoint whose connections are closed with `stack`.
@@ -144,11 +141,3 @@ async def served_model(client: httpx.AsyncClient) -> str:
     response.raise_for_status()
     name: str = response.json()["data"][0]["id"]
     return name
-
-
-def _counts(statistics: Mapping[str, Any]) -> SpeculationCounts:
-    return SpeculationCounts(
-        rounds=statistics["num_spec_steps"],
-        proposed=statistics["num_draft_tokens"],
-        accepted=statistics["num_accepted_draft_tokens"],
-    )

@@ -17,8 +17,9 @@ import closed_loop
 from load_block import Arm, LoadBlock, Prompt, block_size, mirrored, run_block
 from load_report import rows_of
 from load_table import markdown_table
-from openai_endpoint import OpenAIEndpoint, RequestFailed, SpeculationCounts, StreamRecord
+from openai_endpoint import OpenAIEndpoint, RequestFailed, StreamRecord
 from paused_servers import PausedServers
+from speculation_counts import SpeculationCounts, counted_by_server
 
 PROMPTS = [Prompt("copy", "say it again"), Prompt("chat", "say something")]
 
@@ -115,6 +116,31 @@ async def test_a_request_that_fails_ends_the_measurement(answer: httpx.Response)
             await run_block(arm, PROMPTS, 1, 1, 0, lambda: None)
 
 
+def test_where_answers_are_silent_the_servers_counters_tell_what_a_block_accepted(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "result.json"
+    options = f"--url {url} --concurrency 2 --requests 4 --repeats 1 --warm-up 3 --out {out}".split()
+    arms = ["--arm", 'off={"speculation": {"max_depth": 0}}', "--arm", 'quiet={"quiet": true}', "--arm", "told={}"]
+    monkeypatch.setattr(sys, "argv", ["closed_loop.py", *options, *arms])
+    closed_loop.main()
+    off, quiet, told = json.loads(out.read_text())["rows"]
+    assert off["acceptance"] is None
+    assert quiet["acceptance"] == {"rate": pytest.approx(5 / 6), "mean_length": 3.5}
+    assert quiet["mean_length_by_kind"] == {}
+    assert told["acceptance"] == {"rate": 0.5, "mean_length": 3.0}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [httpx.Response(404), httpx.Response(200, text="<html>hello</html>"), httpx.Response(200, text="up 1\n")],
+    ids=["no page", "another page", "no such counters"],
+)
+async def test_a_server_without_counters_has_counted_nothing(page: httpx.Response) -> None:
+    async with httpx.AsyncClient(transport=httpx.MockTransport(lambda _: page), base_url="http://scripted") as client:
+        assert await counted_by_server(client) is None
+
+
 def test_a_block_has_three_requests_for_each_client_at_least() -> None:
     assert (block_size(16, 1), block_size(16, 16), block_size(100, 16)) == (16, 48, 100)
 
@@ -152,6 +178,9 @@ async def test_all_clients_are_busy_until_the_first_has_nothing_left_to_ask() ->
         async def stream(self, text: str, body: Mapping[str, object]) -> StreamRecord:
             await asyncio.sleep(durations_s[text])
             return StreamRecord(text, 1, durations_s[text], (), durations_s[text])
+
+        async def counted(self) -> None:
+            return None
 
     async with httpx.AsyncClient() as client:
         prompts = [Prompt("chat", "long"), *[Prompt("chat", "short")] * 3]
