@@ -6,8 +6,8 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
 from prometheus_client import CollectorRegistry
@@ -17,7 +17,7 @@ from outrider_doubles.engine_bench import Collector, EngineBench, toy_settings
 from outrider_doubles.toy_forward import ToyForward
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.settings import DraftingSettings
-from outrider_wire.generation import FinishReason
+from outrider_wire.generation import FinishReason, GenerationRequest
 from outrider_wire.registry import Member, Snapshot
 
 DEPTH = 4
@@ -45,12 +45,14 @@ class ChaosEngine:
         settings: of the links.
         vocab_size: of the toy law.
         seed: of the order of questions and of the cancellations.
+        pools: of which a request may ask for one; others leave the choice to the verifier.
     """
 
-    def __init__(self, settings: DraftingSettings, vocab_size: int, seed: int) -> None:
+    def __init__(self, settings: DraftingSettings, vocab_size: int, seed: int, pools: Sequence[str] = ()) -> None:
         self._threads_before = set(threading.enumerate())
         self._vocab_size = vocab_size
         self._random = Random(seed)
+        self._pools = pools
         self._live: list[_Asked] = []
         self._links = CollectorRegistry()
         identity = VerifierIdentity(f"chaos-{seed}", FINGERPRINT, vocab_size)
@@ -141,8 +143,15 @@ class ChaosEngine:
         while len(self._live) < _ROWS:
             asked = question(self._random.randrange(QUESTIONS), self._vocab_size)
             collector = Collector()
-            key = self.bench.engine.submit(asked.request, asked.seed, collector)
+            request = self._drafted_by_some_pool(asked.request)
+            key = self.bench.engine.submit(request, asked.seed, collector)
             self._live.append(_Asked(key, asked, collector))
+
+    def _drafted_by_some_pool(self, request: GenerationRequest) -> GenerationRequest:
+        if not self._pools:
+            return request
+        pool = self._random.choice((None, *self._pools))
+        return replace(request, speculation=replace(request.speculation, pool=pool))
 
     def _round(self) -> None:
         self.bench.engine.step()

@@ -6,20 +6,32 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
+from typing import Any
 
+from outrider_doubles.racing_pools import EXAMPLES
 from outrider_wire.registry import DraftMember, Member, MemberKind, MemberState
 
-_POOL = {"name": "pool", "method": "ngram", "prompt_lookup_min": 2, "prompt_lookup_max": 4}
+_NGRAM: Mapping[str, Any] = {"name": "pool", "method": "ngram", "prompt_lookup_min": 2, "prompt_lookup_max": 4}
 
 
 class DraftProcess:
-    """`python -m outrider_draft` with an n-gram pool; use it as a context manager."""
+    """`python -m outrider_draft`, beside the examples; use it as a context manager."""
 
-    def __init__(self, name: str, tokenizer_fingerprint: str, vocab_size: int, port: int = 0) -> None:
+    def __init__(
+        self,
+        name: str,
+        tokenizer_fingerprint: str,
+        vocab_size: int,
+        port: int = 0,
+        pool: Mapping[str, Any] = _NGRAM,
+    ) -> None:
         self.name = name
-        command = [sys.executable, "-m", "outrider_draft", "--pool-json", json.dumps(_POOL)]
+        self._pool = pool
+        command = [sys.executable, "-m", "outrider_draft", "--pool-json", json.dumps(pool)]
         command += ["--tokenizer-fingerprint", tokenizer_fingerprint, "--vocab-size", str(vocab_size)]
-        self._process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+        command += ["--port", str(port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=EXAMPLES)
 
     def __enter__(self) -> DraftProcess:
         assert self._process.stdout is not None
@@ -41,7 +53,7 @@ class DraftProcess:
 
     def member(self) -> Member:
         """This worker as the registry would list it."""
-        draft = DraftMember("pool", "ngram", sessions=0, max_sessions=1024)
+        draft = DraftMember(self._pool["name"], self._pool["method"], sessions=0, max_sessions=1024)
         return Member(self.name, MemberKind.DRAFT, MemberState.READY, self.address, "node", self._process.pid, draft)
 
     def stop(self) -> None:
