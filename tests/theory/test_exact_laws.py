@@ -105,13 +105,3 @@ def test_leaving_out_laws_costs_acceptance_and_never_the_law_whatever_else_is_do
     assert distance(silent) < 1e-9
     assert silent.mean_accepted() < honest.mean_accepted() - 0.02
     assert distance(replace(silent, keeps=lambda prefix, token: token != 1)) < 1e-9
-
-
-def test_taking_filler_for_a_draft_shows_as_far_as_it_must() -> None:
-    # A miss that fills in random ids, keeps one that is the arg-max and otherwise draws from the whole law.
-    law = ToyTarget().law[0]
-    filler = np.full(VOCAB_SIZE, 1 / VOCAB_SIZE)
-    kept = filler[law.argmax()]
-    emitted = (1 - kept) * law + kept * np.eye(VOCAB_SIZE)[law.argmax()]
-    assert np.abs(emitted - law).sum() / 2 == pytest.approx((1 - law.max()) / VOCAB_SIZE)
-    assert np.abs(emitted - law).sum() / 2 > 0.02

@@ -1,13 +1,15 @@
 """What breaks the ratio rules breaks them measurably, and breaks equality not at all.
 
 Each trap is a way to decide what a round verifies that looks harmless. The first test shows that the statistic of
-`test_joint_laws` would notice it; the second that equality under shared noise emits the same tokens nevertheless.
+`test_joint_laws` would notice it; the second that equality under shared noise emits the same tokens nevertheless. The
+last is about what a rule does with ids that nobody drafted.
 """
 
 from functools import partial
 
 import numpy as np
 import pytest
+import torch
 from outrider_doubles.toy_rules import (
     MAX_DEPTH,
     PROMPT_TOKENS,
@@ -16,14 +18,18 @@ from outrider_doubles.toy_rules import (
     Plan,
     ToyDrafter,
     ToyTarget,
+    Verify,
     decode,
     draft_weights,
     fixed,
     p_value,
     prefix_codes,
     proposals,
+    sampling,
 )
 
+from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
+from outrider_kernels.draft_rows import DraftRows, certain
 from outrider_kernels.draws import TOKEN_PURPOSE, draw, unit
 from outrider_kernels.ratio_verify import verify_by_ratio
 from outrider_kernels.verify import verify
@@ -102,3 +108,31 @@ def test_no_trap_changes_a_token_under_equality(plan: Plan, kind: str, block: bo
     plain = decode(target, drafter, nothing, equality, 3_000)
     assert np.array_equal(decode(target, drafter, plan, equality, 3_000), plain)
     assert np.array_equal(decode(target, drafter, fixed, equality, 3_000), plain)
+
+
+def keep_the_likeliest(logits: torch.Tensor, rows: VerifyRows, given: SamplingRows, laws: DraftRows) -> VerifyResult:
+    """Takes filler for a draft: keeps ids that are the arg-max, and otherwise draws from the whole law."""
+    every, places = MAX_DEPTH + 1, np.arange(MAX_DEPTH + 1)
+    positions = (rows.first_position[:, None] + places).ravel()
+    alone = VerifyRows(np.arange(len(logits) + 1, dtype=np.int32), np.zeros(0, np.int32), positions)
+    drawn = verify(logits, alone, sampling(np.repeat(given.seed, every))).emitted.reshape(-1, every)
+    filler = rows.proposed.reshape(-1, MAX_DEPTH)
+    kept = (filler == logits.argmax(1).numpy().reshape(-1, every)[:, :MAX_DEPTH]).cumprod(1).sum(1)
+    emitted = np.where(places < kept[:, None], np.pad(filler, ((0, 0), (0, 1))), PADDING_ID)
+    emitted[np.arange(len(kept)), kept] = drawn[np.arange(len(kept)), kept]
+    return VerifyResult(kept.astype(np.int32), emitted.ravel().astype(np.int32))
+
+
+@pytest.mark.parametrize("block", [False, True], ids=["ratio", "block"])
+def test_random_filler_without_a_law_leaves_the_joint_law_as_it_is(block: bool) -> None:
+    target = ToyTarget()
+
+    def without_laws(logits: torch.Tensor, rows: VerifyRows, given: SamplingRows, laws: DraftRows) -> VerifyResult:
+        return verify_by_ratio(logits, rows, given, certain(len(rows.proposed)), block=block)
+
+    def answers(rule: Verify) -> Ints:
+        filler = ToyDrafter(np.ones_like(draft_weights("bad", target)), np.random.default_rng(5))
+        return decode(target, filler, fixed, rule, COUNT)
+
+    assert p_value(answers(without_laws), target.joint()) > 1e-4
+    assert p_value(answers(keep_the_likeliest), target.joint()) < 1e-6
