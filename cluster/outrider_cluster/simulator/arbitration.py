@@ -25,7 +25,7 @@ class Arbitration:
     """
 
     def __init__(self, control: Control, pools: Sequence[Pool], links: WorkerLinks, randomness: Randomness) -> None:
-        self._arbiter = PoolArbiter(control.drafting_price, control.explore_rounds)
+        self._arbiter = PoolArbiter(control.drafting_price, control.explore_rounds, control.explore_share)
         self._pools = [pool for pool in pools if not pool.settings.colocated]
         self._all_asked = [True] * len(pools)
         self._links = links

@@ -144,6 +144,8 @@ class Control(Settings):
     """Seconds of the target that a second of drafting is worth: a pool that brings less is not asked. 0 asks all."""
     explore_rounds: int = Field(default=_LIVE.explore_rounds, ge=1)
     """A pool that is not worth its time is asked again after this many rounds of a request."""
+    explore_share: float = Field(default=_LIVE.explore_share, gt=0, le=1)
+    """As `drafting.explore_share`."""
 
     @model_validator(mode="after")
     def _check(self) -> Control:

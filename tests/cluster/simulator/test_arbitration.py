@@ -30,7 +30,7 @@ def test_a_pool_that_brings_nothing_is_asked_only_to_explore_it() -> None:
 
 
 def test_how_long_a_pool_is_left_out_follows_the_scenario() -> None:
-    chosen = asked_as(two_pools(0.9, 0.0, 15.0, explore_rounds=4), "other")
+    chosen = asked_as(two_pools(0.9, 0.0, 15.0, explore_rounds=4, explore_share=1.0), "other")
     assert chosen["explored"] / chosen.total() == pytest.approx(1 / 5, abs=0.01)
 
 
