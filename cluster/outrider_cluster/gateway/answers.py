@@ -81,12 +81,12 @@ class AnswerHead:
         marked = {"outrider": {"rejection_sample_method": RejectionSampleMethod.SYNTHETIC.value}}
         return {**common, **marked} if self.is_synthetic else common
 
-    def statistics(self, finished: Finished | None) -> Json:
-        """The `metrics` of vLLM and our sibling: for a single choice only, as in vLLM."""
-        if self.choices != 1 or finished is None:
+    def statistics(self, finished: Sequence[Finished]) -> Json:
+        """Our object for all choices, and beside it the `metrics` of vLLM: for a single choice only, as there."""
+        if len(finished) != self.choices:
             return {}
-        extras = outrider_extras(finished.speculation, self.exact)
-        return {"metrics": request_metrics(finished), "outrider": extras}
+        extras: Json = {"outrider": outrider_extras([ended.speculation for ended in finished], self.exact)}
+        return {"metrics": request_metrics(finished[0]), **extras} if self.choices == 1 else extras
 
 
 @dataclass(slots=True)
@@ -100,9 +100,9 @@ class Tally:
         if delta.finished is not None:
             self.finished[delta.index] = delta.finished
 
-    def only(self) -> Finished | None:
-        """The end of the only choice, if there is just one."""
-        return self.finished.get(0)
+    def all(self) -> Sequence[Finished]:
+        """The ends so far, by index."""
+        return [self.finished[index] for index in sorted(self.finished)]
 
     def usage(self, head: AnswerHead) -> Mapping[str, object]:
         """OpenAI's `usage`: each prompt counts once, however many choices it has."""
@@ -151,7 +151,7 @@ async def whole_answer(head: AnswerHead, dialect: Dialect, deltas: AsyncGenerato
         **({} if dialect.prompts_per_choice else head.prompt(prompts[0])),
         "usage": tally.usage(head),
         "seed": head.seed,
-        **head.statistics(tally.only()),
+        **head.statistics(tally.all()),
     }
 
 
@@ -177,7 +177,7 @@ async def answer_chunks(
             "choices": [],
             "usage": tally.usage(head),
             "seed": head.seed,
-            **head.statistics(tally.only()),
+            **head.statistics(tally.all()),
         }
 
 

@@ -7,6 +7,7 @@ what only we know stands in a sibling object, so that parsers of vLLM's shape me
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TypedDict
 
 from outrider_wire.generation import Finished, SpeculationStatistics
@@ -92,26 +93,26 @@ def request_metrics(finished: Finished) -> RequestMetrics:
     )
 
 
-def outrider_extras(statistics: SpeculationStatistics, exact: bool) -> OutriderExtras:
-    """The sibling object.
+def outrider_extras(choices: Sequence[SpeculationStatistics], exact: bool) -> OutriderExtras:
+    """The sibling object: sums over all choices of a response, of which there is at least one.
 
     Args:
-        statistics: of the only choice of a response.
+        choices: statistics of each.
         exact: whether the target's start-up probe found its numerics independent of the batch.
     """
-    pools = sorted(statistics.drafted_by_pool.keys() | statistics.accepted_by_pool.keys())
+    drafted, accepted = Counter[str](), Counter[str]()
+    for statistics in choices:
+        drafted.update(statistics.drafted_by_pool)
+        accepted.update(statistics.accepted_by_pool)
     return OutriderExtras(
-        num_fallback_steps=statistics.num_fallback_steps,
-        draft_wait_ms=statistics.draft_wait_us / 1000,
+        num_fallback_steps=sum(statistics.num_fallback_steps for statistics in choices),
+        draft_wait_ms=sum(statistics.draft_wait_us for statistics in choices) / 1000,
         by_pool={
-            pool: PoolStatistics(
-                num_draft_tokens=statistics.drafted_by_pool.get(pool, 0),
-                num_accepted_draft_tokens=statistics.accepted_by_pool.get(pool, 0),
-            )
-            for pool in pools
+            pool: PoolStatistics(num_draft_tokens=drafted[pool], num_accepted_draft_tokens=accepted[pool])
+            for pool in sorted(drafted.keys() | accepted.keys())
         },
         exact=exact,
-        rejection_sample_method=statistics.rejection_sample_method.value,
+        rejection_sample_method=choices[0].rejection_sample_method.value,
     )
 
 

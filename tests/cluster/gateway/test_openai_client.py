@@ -108,7 +108,9 @@ async def test_n_choices_use_seeds_mixed_from_the_first_and_count_the_prompt_onc
             assert choice.message.content == bench.targets[0].answer(by_seed[choice_seed(9, index)]).decode()
         assert answer.usage is not None
         assert (answer.usage.prompt_tokens, answer.usage.completion_tokens) == (len("<user>hi<assistant>"), 18)
-        assert "metrics" not in (answer.model_extra or {})
+        extra = answer.model_extra or {}
+        assert "metrics" not in extra
+        assert extra["outrider"]["by_pool"]["ngram"]["num_accepted_draft_tokens"] == 3 * 6
 
 
 async def test_streamed_choices_come_multiplexed_and_complete() -> None:

@@ -72,9 +72,28 @@ def test_a_single_token_has_no_rate() -> None:
 
 def test_pools_that_drafted_without_success_are_reported() -> None:
     counts = SpeculationStatistics(accepted_by_pool={"a": 2}, drafted_by_pool={"a": 4, "b": 5}, draft_wait_us=1500)
-    found = outrider_extras(counts, exact=True)
+    found = outrider_extras([counts], exact=True)
     assert found["by_pool"] == {
         "a": {"num_draft_tokens": 4, "num_accepted_draft_tokens": 2},
         "b": {"num_draft_tokens": 5, "num_accepted_draft_tokens": 0},
     }
     assert (found["draft_wait_ms"], found["exact"]) == (1.5, True)
+
+
+def test_what_several_choices_drafted_is_added_up() -> None:
+    first = SpeculationStatistics(
+        accepted_by_pool={"a": 2}, drafted_by_pool={"a": 4}, draft_wait_us=1500, num_fallback_steps=1
+    )
+    second = SpeculationStatistics(
+        accepted_by_pool={"b": 3}, drafted_by_pool={"a": 1, "b": 5}, draft_wait_us=500, num_fallback_steps=2
+    )
+    assert outrider_extras([first, second], exact=False) == {
+        "num_fallback_steps": 3,
+        "draft_wait_ms": 2.0,
+        "by_pool": {
+            "a": {"num_draft_tokens": 5, "num_accepted_draft_tokens": 2},
+            "b": {"num_draft_tokens": 5, "num_accepted_draft_tokens": 3},
+        },
+        "exact": False,
+        "rejection_sample_method": "coupled",
+    }

@@ -72,6 +72,8 @@ class ScriptedTarget:
     before_token: Callable[[GenerationRequest, int], Awaitable[None]] = at_once
     reason: FinishReason = FinishReason.LENGTH
     round_at: Callable[[int], RoundReport | None] = no_round
+    statistics: SpeculationStatistics = STATISTICS
+    """Of every answer that may be drafted for."""
     max_model_len: int = 512
     depth_reason: str = "static"
     requests: list[GenerationRequest] = field(default_factory=list)
@@ -149,7 +151,7 @@ class ScriptedTarget:
             prompt_tokens=len(request.prompt_token_ids),
             completion_tokens=count,
             cached_tokens=2,
-            speculation=SpeculationStatistics() if off else STATISTICS,
+            speculation=SpeculationStatistics() if off else self.statistics,
             queue_time_us=1000,
             time_to_first_token_us=20000,
             generation_time_us=230000,
