@@ -63,6 +63,9 @@ class _Tally:
 class LiveBench:
     """Sends the same prompts in the same order to every cell.
 
+    Before the first cell each prompt is asked once, without drafts: pools that remember finished answers would else
+    know more of them from cell to cell.
+
     Args:
         url: base URL of a gateway.
         api_key: where it wants one.
@@ -80,6 +83,7 @@ class LiveBench:
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
         self._prompts = prompts
         self._max_tokens = max_tokens
+        self._has_asked = False
         status = self._fetch_status()
         _check_depths(status.depth, status.depth_reason, deepest)
         self._model = status.model
@@ -100,11 +104,14 @@ class LiveBench:
             ) from error
 
     def measure(self, cell: Cell, seconds: float) -> CellOutcome:
-        """Measure one cell.
+        """Measure one cell. Before the first one, at most as long again goes by with what every cell finds remembered.
 
         Raises:
             UnusableCluster: requests fail, or answers lack what is measured.
         """
+        if not self._has_asked:
+            asyncio.run(self._ask_once(Cell(cell.load, 0, ALL_POOLS), seconds))
+            self._has_asked = True
         tally, counted_s = asyncio.run(self._run(cell, seconds))
         if not tally.answers:
             why = (
@@ -114,13 +121,34 @@ class LiveBench:
             raise UnusableCluster(f"{cell}: no answer: {why}")
         return _outcome(cell, tally, counted_s)
 
+    async def _ask_once(self, cell: Cell, seconds: float) -> None:
+        """Ask every prompt once, so many at once as the load of `cell` says, or as many as `seconds` allow."""
+        tally, numbers, ends_s = _Tally(), iter(range(len(self._prompts))), time.monotonic() + seconds
+        async with self._client(cell.load) as client:
+
+            async def one_after_the_other() -> None:
+                for number in numbers:
+                    await self._ask(client, cell, number, tally)
+                    if time.monotonic() >= ends_s or tally.failed:
+                        return
+
+            async with asyncio.TaskGroup() as group:
+                for _ in range(cell.load):
+                    group.create_task(one_after_the_other())
+
+    def _client(self, connections: int) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            base_url=self._url,
+            headers=self._headers,
+            timeout=_TIMEOUT_S,
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=connections),
+            trust_env=False,
+        )
+
     async def _run(self, cell: Cell, seconds: float) -> tuple[_Tally, float]:
         tally, numbers, began_s = _Tally(), count(), time.monotonic()
         counted_from_s, ends_s = began_s + _WARM_UP_SHARE * seconds, began_s + seconds
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=cell.load)
-        async with httpx.AsyncClient(
-            base_url=self._url, headers=self._headers, timeout=_TIMEOUT_S, limits=limits, trust_env=False
-        ) as client:
+        async with self._client(cell.load) as client:
 
             async def one_after_the_other() -> None:
                 while time.monotonic() < ends_s and not tally.failed:

@@ -20,7 +20,8 @@ class SimulatedBench:
     """Measures in simulated time; a cell takes a moment, whatever it is given.
 
     Args:
-        scenario: what is known of a cluster. Its own traffic and control are replaced, its failures left out.
+        scenario: what is known of a cluster. Its own traffic and control are replaced; its failures, gateways and
+            replica control are left out, so that a cell has as many targets and workers as it begins with.
         folder: where paths in it start.
     """
 
@@ -38,17 +39,28 @@ class SimulatedBench:
 
     def _cell_scenario(self, cell: Cell) -> Scenario:
         scenario = self._scenario
-        drafting = [pool for pool in scenario.draft_pools if cell.pool in (ALL_POOLS, pool.name)]
+        drafting = [
+            pool.model_copy(update={"autoscaling": None, "workers": max(1, pool.workers)})
+            for pool in scenario.draft_pools
+            if cell.pool in (ALL_POOLS, pool.name)
+        ]
         loop = ClosedLoop(kind="closed_loop", clients=cell.load * scenario.targets.count)
         names = [pool.name for pool in drafting]
         kinds = [
-            kind.model_copy(update={"acceptance": {k: v for k, v in kind.acceptance.items() if k in names}})
+            kind.model_copy(
+                update={
+                    "acceptance": {pool: shares for pool, shares in kind.acceptance.items() if pool in names},
+                    "coverage": {pool: share for pool, share in kind.coverage.items() if pool in names},
+                }
+            )
             for kind in scenario.traffic.kinds
         ]
         control = {**scenario.control.model_dump(), "depth": "static", "num_speculative_tokens": cell.depth}
         return scenario.model_copy(
             update={
                 "traffic": scenario.traffic.model_copy(update={"arrivals": loop, "kinds": tuple(kinds)}),
+                "targets": scenario.targets.model_copy(update={"autoscaling": None}),
+                "gateways": None,
                 "draft_pools": tuple(drafting),
                 "control": Control.model_validate({**control, "num_speculative_tokens_per_batch_size": None}),
                 "failures": (),

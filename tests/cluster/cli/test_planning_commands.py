@@ -124,6 +124,22 @@ async def test_a_running_cluster_is_tuned_over_its_own_door(tmp_path: Path) -> N
     assert cell["tokens_per_s"] > 0
 
 
+async def test_every_prompt_is_asked_once_before_the_first_cell_so_that_all_cells_find_the_same_remembered(
+    tmp_path: Path,
+) -> None:
+    prompts = tmp_path / "prompts.txt"
+    prompts.write_text("".join(f"Tell me {n}.\n" for n in range(12)))
+    async with gateway_bench(pools=("suffix",)) as bench:
+        await bench.next_heartbeats(2)
+        url = f"http://127.0.0.1:{bench.gateway.http_port}"
+        options = ("--loads", "2", "--depths", "2", "--budget-s", "4", "--max-tokens", "4", "--prompts", str(prompts))
+        result = await asyncio.to_thread(run, "tune", "--url", url, *options, "--out", str(tmp_path / "out"))
+        first = bench.targets[0].requests[:12]
+    assert result.exit_code == 0, result.stderr
+    assert len({request.prompt_token_ids for request in first}) == 12
+    assert {request.speculation.max_depth for request in first} == {0}
+
+
 async def test_cells_of_a_running_cluster_send_depth_and_pool_and_read_acceptance_by_position(tmp_path: Path) -> None:
     async with gateway_bench(pools=("ngram", "suffix")) as bench:
         await bench.next_heartbeats(2)

@@ -107,6 +107,23 @@ def test_a_swept_scenario_speculates_at_low_load_and_not_at_high_load(tmp_path: 
     assert document["acceptance_at"]["all"] == pytest.approx([0.6] * 4, abs=0.05)
 
 
+def test_a_cell_keeps_the_targets_and_workers_that_a_scenario_begins_with() -> None:
+    pools = [
+        {"name": "scaled", "workers": 0, "autoscaling": {"min_replicas": 0, "max_replicas": 4}},
+        {"name": "other", "workers": 2},
+    ]
+    targets = {"count": 2, "autoscaling": {"min_replicas": 1, "max_replicas": 8}}
+    kinds = [{"name": "chat", "coverage": {"other": 0.5}, "acceptance": {"scaled": [0.5]}}]
+    found = closed_loop(1, targets=targets, draft_pools=pools, gateways={"count": 2})
+    found["traffic"]["kinds"] = kinds
+    scenario = Scenario.model_validate(found)
+    cell = SimulatedBench(scenario, Path())._cell_scenario(Cell(3, 2, "scaled"))
+    Scenario.model_validate(cell.model_dump())
+    assert (cell.targets.count, cell.targets.autoscaling, cell.gateways) == (2, None, None)
+    assert [(pool.name, pool.workers, pool.autoscaling) for pool in cell.draft_pools] == [("scaled", 1, None)]
+    assert [(kind.acceptance, kind.coverage) for kind in cell.traffic.kinds] == [({"scaled": (0.5,)}, {})]
+
+
 def test_a_pool_that_is_not_there_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
     bench = CountingBench()
     with pytest.raises(InvalidConfig, match="--pools: got foo, allowed: all, ngram"):
