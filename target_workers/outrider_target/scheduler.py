@@ -225,9 +225,10 @@ class Scheduler:
 
     def settle(self, sequence: Sequence) -> None:
         """A step of a sequence is over: give back blocks that only its proposal needed, and share full ones."""
-        kept = self._blocks_for(sequence.length)
-        self._pool.release(sequence.blocks[kept:])
-        del sequence.blocks[kept:]
+        if sequence.is_decoding:
+            kept = self._blocks_for(sequence.computed_tokens)
+            self._pool.release(sequence.blocks[kept:])
+            del sequence.blocks[kept:]
         if self._settings.enable_prefix_caching:
             self._publish(sequence)
 

@@ -67,11 +67,13 @@ def submit(requests: Crowd, bench: EngineBench) -> list[Collector]:
     ]
 
 
-def serve(requests: Crowd, bench: EngineBench) -> None:
-    """Run all requests and compare every answer with the truth."""
-    answers = submit(requests, bench)
-    bench.run()
+def serve(requests: Crowd, bench: EngineBench) -> list[float]:
+    """Run all requests, compare every answer with the truth, and tell what the cache held after every step."""
+    answers, usages = submit(requests, bench), []
+    while bench.engine.step():
+        usages.append(bench.engine.kv_usage)
     assert [answer.token_ids for answer in answers] == requests.truth
+    return usages
 
 
 def bench_of(speculator: ScriptedSpeculator, depth: int | DepthPolicy, blocks: int) -> EngineBench:
@@ -85,12 +87,14 @@ def preemptions(bench: EngineBench) -> float:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("blocks", [8, 10])
-def test_refused_proposals_change_neither_preemptions_nor_the_number_of_steps(seed: int, blocks: int) -> None:
+def test_refused_proposals_change_neither_preemptions_nor_steps_nor_what_the_cache_holds(
+    seed: int, blocks: int
+) -> None:
     requests, seen = crowd(seed), set()
     for depth in (0, 3, DEPTH):
         bench = bench_of(ScriptedSpeculator(requests.wrong, Random(seed)), depth, blocks)
-        serve(requests, bench)
-        seen.add((preemptions(bench), len(bench.forward.batch_sizes)))
+        usages = serve(requests, bench)
+        seen.add((preemptions(bench), *usages))
     assert len(seen) == 1
     assert next(iter(seen))[0] > 0, "the cache is too small for all"
 
@@ -103,6 +107,20 @@ def test_accepted_proposals_do_not_make_preemptions_more() -> None:
         found.append(preemptions(bench))
     assert found[0] > 0
     assert max(found) == found[0]
+
+
+def test_a_prompt_that_fits_joins_before_proposals_get_blocks() -> None:
+    requests = Crowd(ToyForward(VOCAB_SIZE), [[3] * 15, [4] * 112])
+    bench = bench_of(ScriptedSpeculator(requests.wrong, Random(0)), DEPTH, blocks=8)
+    first, second = (
+        GenerationRequest("request", "toy", prompt_token_ids=tuple(prompt), sampling=SAMPLING)
+        for prompt in requests.prompts
+    )
+    bench.submit(first, 0)
+    bench.engine.step()
+    bench.submit(second, 1)  # it needs the seven blocks that are free; a proposal beside it would need one of them
+    bench.engine.step()
+    assert bench.engine.num_running == 2 and bench.engine.kv_usage == 1.0
 
 
 class Greedy:
