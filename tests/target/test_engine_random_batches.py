@@ -6,12 +6,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+import numpy as np
 import pytest
-from outrider_doubles.engine_bench import EOS, VOCAB_SIZE, Collector, EngineBench, expected_ids, letter, toy_settings
+from outrider_doubles.drawing_proposer import DrawingSpeculator
+from outrider_doubles.engine_bench import (
+    COMPILER,
+    EOS,
+    VOCAB_SIZE,
+    Collector,
+    EngineBench,
+    changed_logits,
+    expected_ids,
+    letter,
+    toy_settings,
+)
 from outrider_doubles.scripted_speculator import ScriptedSpeculator
 from outrider_doubles.toy_forward import ToyForward
 
-from outrider_wire.generation import GenerationRequest
+from outrider_target.acceptance_rule import RATIO_METHODS, AcceptanceRule
+from outrider_wire.draft_law import DraftLaw
+from outrider_wire.generation import GenerationRequest, RejectionSampleMethod
 from outrider_wire.sampling import SamplingParams, SpeculationOptions
 
 FORWARD = ToyForward(VOCAB_SIZE)
@@ -19,7 +33,11 @@ FORMS: tuple[dict[str, object], ...] = (
     {"regex": "[C-Z]{3,9}(AA|[a-h])*"},
     {"regex": "(C[D-K]{2}|E+F)+"},
     {"choices": ("CDEFGHIJ", "CDEFXYZ", "ZZ")},
+    {"json_schema": '{"$ref":"#/$defs/n","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"},"maxItems":1}}}'},
 )
+"""Over the letters, JSON has but brackets: arrays in arrays."""
+Method = RejectionSampleMethod
+ROUNDS = {Method.COUPLED: 2000, Method.STRICT: 100, Method.PROBABILISTIC: 200, Method.BLOCK: 200, Method.SYNTHETIC: 200}
 
 
 def random_sampling(random: Random) -> SamplingParams:
@@ -129,12 +147,39 @@ def test_a_mixed_batch_of_32_equals_the_same_requests_alone() -> None:
         assert answer.token_ids == together[seed].token_ids == alone(request, seed)
 
 
-def test_two_thousand_rounds_of_arriving_random_requests_fail_none() -> None:
+def speculator_of(method: RejectionSampleMethod, random: Random) -> ScriptedSpeculator:
+    """Guesses; for the ratio rules ids drawn from a law that is near the target's."""
+    if method not in RATIO_METHODS:
+        return ScriptedSpeculator(lambda ids, k: random.choices(range(12), k=k), random, hit_rate=0.8)
+
+    def law_after(ids: Sequence[int]) -> DraftLaw:
+        return DraftLaw(tuple(np.argsort(-FORWARD.law(ids))[:6].tolist()), (6, 5, 4, 3, 2, 1))
+
+    return DrawingSpeculator(law_after, random, hit_rate=0.8)
+
+
+def check(method: RejectionSampleMethod, request: GenerationRequest, seed: int, ids: list[int]) -> None:
+    """Assert what a rule promises of an answer."""
+    prompt, sampling = request.prompt_token_ids or (), request.sampling
+    assert 1 <= len(ids) <= (sampling.max_tokens or 0)
+    if method is Method.SYNTHETIC:  # accepts what the target would never say, but keeps the form
+        assert not sampling.is_structured or COMPILER.compile(sampling).take(ids)
+    elif method not in RATIO_METHODS or sampling.temperature == 0:
+        assert ids == alone(request, seed)
+    else:
+        for place, token in enumerate(ids):
+            output = ids[:place]
+            assert np.isfinite(changed_logits(FORWARD.law([*prompt, *output]), sampling, prompt, output)[token])
+
+
+@pytest.mark.parametrize("method", ROUNDS, ids=lambda method: method.value)
+def test_thousands_of_rounds_of_arriving_random_requests_fail_none(method: RejectionSampleMethod) -> None:
     random = Random(7)
-    speculator = ScriptedSpeculator(lambda ids, k: random.choices(range(12), k=k), random, hit_rate=0.8)
-    bench = EngineBench(toy_settings(blocks=24), speculator, depth=5)
+    speculator = speculator_of(method, random)
+    rule = AcceptanceRule(method, (0.8, 0.5, 0.5))
+    bench = EngineBench(toy_settings(blocks=24), speculator, depth=5, rule=rule)
     running: list[tuple[GenerationRequest, int, Collector]] = []
-    for seed in range(2000):
+    for seed in range(ROUNDS[method]):
         if len(running) < 12:
             (request,) = random_requests(random, 1)
             running.append((request, seed, bench.submit(request, seed)))
@@ -143,6 +188,8 @@ def test_two_thousand_rounds_of_arriving_random_requests_fail_none() -> None:
         done = [item for item in running if item[2].finished is not None]
         running = [item for item in running if item[2].finished is None]
         for request, began, answer in done[:: 1 + seed % 3]:
-            assert answer.token_ids == alone(request, began)
+            check(method, request, began, answer.token_ids)
     bench.run()
-    assert bench.engine.kv_usage == 0
+    assert all(answer.error is None for _, _, answer in running)
+    assert any(verdict.accepted for verdict in speculator.verdicts)
+    assert bench.engine.kv_usage == 0 and speculator.session_count() == 0
