@@ -1,4 +1,4 @@
-"""Real Ray, real gRPC, real HTTP: lying, stopped and killed draft workers change no answer and leave nothing behind."""
+"""Real Ray, gRPC and HTTP: lying, stopped and killed workers of racing pools change no answer and leave nothing."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from random import Random
 from typing import Any, Self
 
 import pytest
-from outrider_doubles.chaos_cluster import INTRUDERS, POOL, WORKERS, ChaosCluster, deploy_chaos_cluster
+from outrider_doubles.chaos_cluster import CROWDED, INTRUDERS, WORKERS, ChaosCluster, deploy_chaos_cluster
 from outrider_doubles.chaos_crowd import Answered, Oracle, answers_alone, crowd, requests
 from outrider_doubles.chaos_intruder import intruder
 from outrider_doubles.chaos_lies import HARMLESS, SHOWN_BY, lie_named
 from outrider_doubles.hostile_drafter import DrafterFacts, HostileDrafter
+from outrider_doubles.racing_pools import POOL_NAMES
 from outrider_doubles.ray_head import RayHead
 from outrider_doubles.tiny_tokenizer import TINY_VOCAB_SIZE
 
@@ -23,7 +24,7 @@ from outrider_runtime.text.tokenizer import Tokenizer
 
 pytestmark = pytest.mark.ray
 
-REQUESTS = 12
+REQUESTS = 14
 EVENTS = 14
 
 
@@ -65,7 +66,7 @@ def linked(status: dict[str, Any]) -> dict[str, int]:
     ready = {
         link["worker"] for target in status["targets"] for link in target["draft_links"] if link["state"] == "ready"
     }
-    workers = [worker for worker in status["draft_workers"] if worker["pool"] == POOL]
+    workers = [worker for worker in status["draft_workers"] if worker["pool"] in POOL_NAMES]
     return {worker["worker"]: worker["pid"] for worker in workers if worker["worker"] in ready}
 
 
@@ -80,7 +81,7 @@ async def test_answers_are_those_without_drafts_while_drafts_are_accepted_and_re
 ) -> None:
     preempted = await cluster.counted("vllm:num_preemptions_total")
     async with crowd(cluster, known, seed=0) as clients:
-        await clients.until_accepted(100)
+        await clients.until_accepted_of_each_pool(40)
         await cluster.until_counted("vllm:num_preemptions_total", preempted)
         await clients.pieces(1000)
     assert clients.cancelled > 0
@@ -107,7 +108,7 @@ async def test_stops_kills_and_lies_at_random_rounds_change_no_answer_and_drafti
     cluster: ChaosCluster, folder: Path, known: list[Answered], seed: int
 ) -> None:
     random = Random(seed)
-    liars = [drafter(folder, f"liar-{seed}-{pool}", pool, known) for pool in (POOL, INTRUDERS)]
+    liars = [drafter(folder, f"liar-{seed}-{pool}", pool, known) for pool in (CROWDED, INTRUDERS)]
     async with crowd(cluster, known, seed) as clients:
         async with AsyncExitStack() as stack:
             workers = stack.enter_context(Victims(cluster))
@@ -120,7 +121,7 @@ async def test_stops_kills_and_lies_at_random_rounds_change_no_answer_and_drafti
                 await clients.pieces(random.randrange(20, 300))
         status = await cluster.until(lambda status: len(linked(status)) == WORKERS)
         assert workers.killed and not workers.killed & set(linked(status).values())
-        await clients.until_accepted(100)
+        await clients.until_accepted_of_each_pool(40)
     assert clients.cancelled > 0
     assert [slip for liar in liars for slip in liar.slips] == []
 
@@ -141,9 +142,8 @@ class Victims:
 
     def suffer(self, random: Random, everybody_dies: bool) -> None:
         """Something happens to one of them, or the worst to all."""
-        listed = [
-            w["pid"] for w in self._cluster.served.status()["draft_workers"] if w["pool"] == POOL and w["pid"] > 1
-        ]
+        workers = self._cluster.served.status()["draft_workers"]
+        listed = [worker["pid"] for worker in workers if worker["pool"] in POOL_NAMES and worker["pid"] > 1]
         if everybody_dies:
             self.killed.update(listed, self._stopped)
             self._send(signal.SIGKILL, self.killed)

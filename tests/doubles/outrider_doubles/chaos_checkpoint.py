@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
 from safetensors.torch import load_file, save_file
 
 from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
+from outrider_doubles.tiny_tokenizer import TINY_VOCAB_SIZE
+from outrider_runtime.models.loading import load_causal_lm
 
 _ATTENTION = 0.04
 """Weak enough that the last id mostly decides what follows. Still a third of the greedy ids change when a block of the
@@ -26,3 +29,15 @@ def write_repetitive_checkpoint(folder: Path) -> Path:
             tensor *= _CERTAINTY
     save_file(tensors, file, metadata={"format": "pt"})
     return folder
+
+
+def likely_phrases(folder: Path, length: int) -> list[list[int]]:
+    """Greedy text of `length` ids after every id, as far as the last id alone decides what follows."""
+    ids = torch.arange(TINY_VOCAB_SIZE)
+    with torch.inference_mode():
+        following = load_causal_lm(folder, "float32")(ids[:, None]).logits[:, -1].argmax(1)
+    columns = [ids]
+    while len(columns) < length:
+        columns.append(following[columns[-1]])
+    phrases: list[list[int]] = torch.stack(columns, 1).tolist()
+    return phrases

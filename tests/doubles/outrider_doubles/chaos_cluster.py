@@ -1,4 +1,4 @@
-"""A real deployment with too few cache blocks, and what its pages say about who is there and what is held."""
+"""A real deployment of all kinds of pools with too few cache blocks, and what its pages say of who is there."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ import httpx
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from outrider_doubles.chaos_checkpoint import write_repetitive_checkpoint
+from outrider_doubles.chaos_checkpoint import likely_phrases, write_repetitive_checkpoint
+from outrider_doubles.racing_pools import EXAMPLES, POOL_NAMES, racing_pools
 from outrider_doubles.ray_head import RayHead, ray_environment
 from outrider_doubles.served_cluster import ServedCluster
 
-POOL = "ngram"
 INTRUDERS = "intruders"
 """A pool of the configuration in which nobody is deployed."""
 DEPTH = 6
-WORKERS = 2
+CROWDED = "ngram"
+"""The pool of two workers; every other one has a single worker."""
+WORKERS = len(POOL_NAMES) + 1
+_PHRASE_TOKENS = 5
 _BLOCK_BYTES = 2 * 2 * 2 * 16 * 16 * 4
 """Keys and values, layers, heads, their size, positions, float32."""
 _BLOCKS = 24
@@ -95,14 +98,20 @@ def _is_at_rest(status: dict[str, Any]) -> bool:
 
 def deploy_chaos_cluster(head: RayHead, folder: Path) -> ChaosCluster:
     """Deploy it as a user would, and wait until it runs and the target is linked to all draft workers."""
-    served = ServedCluster.write(folder, write_repetitive_checkpoint(folder / "tiny"), WORKERS)
+    model = write_repetitive_checkpoint(folder / "tiny")
+    served = ServedCluster.write(folder, model, WORKERS)
     data = yaml.safe_load(served.file.read_text(encoding="utf-8"))
-    args = data["applications"][0]["args"]
+    (app,) = data["applications"]
+    app["runtime_env"] = {"working_dir": f"local://{EXAMPLES}"}
+    args = app["args"]
     args["target"] |= {"max_model_len": 256, "max_num_batched_tokens": 64, "num_threads": 1}
     args["target"]["kv_cache_memory_bytes"] = _BLOCKS * _BLOCK_BYTES
     args["speculative_config"] = {"num_speculative_tokens": DEPTH}
-    args["draft_pools"].append({"name": INTRUDERS, "method": "ngram", "replicas": 0})
-    args["drafting"] = {"draft_deadline_ms": 50, "lease_ms": 2_000, "quarantine_first_ms": 500}
+    pools = racing_pools(likely_phrases(model, _PHRASE_TOKENS))
+    crowded = [pool | ({"replicas": 2} if pool["name"] == CROWDED else {}) for pool in pools]
+    args["draft_pools"] = [*crowded, {"name": INTRUDERS, "method": "ngram", "replicas": 0}]
+    patience = {"draft_deadline_ms": 50, "lease_ms": 2_000, "quarantine_first_ms": 500}
+    args["drafting"] = patience | {"drafting_price": 0}  # all pools race
     served.file.write_text(yaml.safe_dump(data), encoding="utf-8")
     head.serve_until_running(served.file)
     served.until_linked(WORKERS)

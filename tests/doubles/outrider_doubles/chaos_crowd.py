@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,8 @@ from random import Random
 
 import httpx
 
-from outrider_doubles.chaos_cluster import POOL, ChaosCluster
+from outrider_doubles.chaos_cluster import INTRUDERS, ChaosCluster
+from outrider_doubles.racing_pools import POOL_NAMES
 from outrider_wire.channel import open_channel
 from outrider_wire.generate_client import GenerateClient
 from outrider_wire.generation import FinishReason, GenerationRequest
@@ -29,7 +31,13 @@ _SAMPLINGS = (
     SamplingParams(temperature=1.0, top_k=40, top_p=0.95, ignore_eos=True),
     SamplingParams(temperature=1.0, min_p=0.01, stop=("es", "th"), stop_token_ids=tuple(range(40, 50))),
 )
-_SPECULATION = (SpeculationOptions(), SpeculationOptions(max_depth=2), SpeculationOptions(pool=POOL))
+_SPECULATION = (
+    SpeculationOptions(),
+    SpeculationOptions(max_depth=2),
+    SpeculationOptions(),
+    *(SpeculationOptions(pool=pool) for pool in (*POOL_NAMES, INTRUDERS)),
+)
+"""All pools race for the first three. As many as have no divisor in common with the samplings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +63,14 @@ def requests(count: int) -> list[GenerationRequest]:
 def _request(number: int) -> GenerationRequest:
     random = Random(number)
     phrase = [random.randrange(3, 300) for _ in range(random.randrange(4, 9))]
-    sampling = replace(_SAMPLINGS[number % 4], seed=random.getrandbits(50), max_tokens=random.randrange(60, 110))
+    sampling = replace(
+        _SAMPLINGS[number % len(_SAMPLINGS)], seed=random.getrandbits(50), max_tokens=random.randrange(60, 110)
+    )
     return GenerationRequest(
-        model="tiny", prompt_token_ids=tuple(phrase * 4), sampling=sampling, speculation=_SPECULATION[number % 3]
+        model="tiny",
+        prompt_token_ids=tuple(phrase * 4),
+        sampling=sampling,
+        speculation=_SPECULATION[number % len(_SPECULATION)],
     )
 
 
@@ -102,8 +115,8 @@ class Crowd:
     random: Random
     answered: int = 0
     cancelled: int = 0
-    accepted: int = 0
-    """Proposed ids that were accepted in finished answers."""
+    accepted: Counter[str] = field(default_factory=Counter)
+    """Proposed ids that were accepted in finished answers, by pool."""
     _pieces: int = 0
     _leaving: bool = False
     _moved: asyncio.Event = field(default_factory=asyncio.Event)
@@ -116,8 +129,14 @@ class Crowd:
 
     async def until_accepted(self, count: int) -> None:
         """Wait until that many more proposed ids were accepted."""
-        goal = self.accepted + count
-        while self.accepted < goal:
+        goal = self.accepted.total() + count
+        while self.accepted.total() < goal:
+            await self._next()
+
+    async def until_accepted_of_each_pool(self, count: int) -> None:
+        """Wait until that many more proposed ids of each of our pools were accepted."""
+        before = self.accepted.copy()
+        while min(self.accepted[pool] - before[pool] for pool in POOL_NAMES) < count:
             await self._next()
 
     async def visit(self, number: int) -> None:
@@ -166,8 +185,8 @@ class Crowd:
                 for choice in chunk["choices"]:
                     reasons.append(choice["finish_reason"])
                     yield choice["text"]
-                if "metrics" in chunk:
-                    self.accepted += chunk["metrics"]["speculative_decoding"]["num_accepted_draft_tokens"]
+                for pool, counts in chunk.get("outrider", {}).get("by_pool", {}).items():
+                    self.accepted[pool] += counts["num_accepted_draft_tokens"]
         assert reasons[-1] == answered.reason.value
 
     async def _by_grpc(self, answered: Answered) -> AsyncGenerator[str, None]:
@@ -180,7 +199,7 @@ class Crowd:
                     assert tuple(ids) == answered.token_ids[: len(ids)]
                     if delta.finished is not None:
                         reason = delta.finished.reason
-                        self.accepted += delta.finished.speculation.num_accepted_draft_tokens
+                        self.accepted.update(delta.finished.speculation.accepted_by_pool)
                     yield delta.text
         finally:
             await channel.close()
