@@ -222,30 +222,19 @@ def test_a_proposal_that_was_partly_overtaken_is_salvaged() -> None:
     assert collect(bench, length=6).proposals[7].token_ids == (7, 8)
 
 
-@pytest.mark.parametrize(
-    ("delta", "overtaken"),
-    [((5, 6, 7, 8), 1), ((5, 6, 7, 8, 9), 1), ((9,), 1), ((5, 6, 9), 1), ((5, 6, 7), 0)],
-    ids=["just past it", "far past it", "off its path", "off its path later", "only part of it"],
-)
+@pytest.mark.parametrize("is_used", [False, True])
+@pytest.mark.parametrize(("delta", "overtaken"), [((5, 6, 7, 8), 1), ((9,), 1), ((5, 6, 9), 1), ((5, 6, 7), 0)])
 def test_a_proposal_that_commits_overtake_before_it_is_used_is_counted_once(
-    delta: tuple[int, ...], overtaken: int
+    delta: tuple[int, ...], overtaken: int, is_used: bool
 ) -> None:
     bench = asked("a")
     bench.exchange()  # 5, 6, 7, 8 are held
+    assert not is_used or collect(bench).proposals
     bench.commit(7, 4, *delta, depth=0)
-    assert bench.dropped("overtaken", pool="a") == overtaken
-    bench.commit(7, 4 + len(delta), 99, depth=0)
-    assert bench.dropped("overtaken", pool="a") == 1
-    bench.commit(7, 5 + len(delta), 99, depth=0)
-    assert bench.dropped("overtaken", pool="a") == 1
-
-
-def test_a_proposal_that_was_used_is_not_counted_as_overtaken() -> None:
-    bench = asked("a")
-    bench.exchange()
-    assert collect(bench).proposals
-    bench.commit(7, 4, 9, depth=0)
-    assert bench.dropped("overtaken", pool="a") == 0
+    assert bench.dropped("overtaken", pool="a") == (0 if is_used else overtaken)
+    for length in (4, 5):
+        bench.commit(7, length + len(delta), 99, depth=0)
+        assert bench.dropped("overtaken", pool="a") == (not is_used)
 
 
 def test_depth_zero_keeps_every_session_in_step_without_asking() -> None:
