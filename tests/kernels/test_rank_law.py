@@ -6,6 +6,10 @@ uniformly random id at three positions of a thousand: the last test shows that s
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -18,13 +22,23 @@ VOCAB_SIZE = 49152
 BATCH = 64
 NUM_BATCHES = 400
 SMALLEST_BIN = 20.0
+RECORDED = Path(__file__).parent / "recorded" / "next_token_law.json"
 
 
-def law() -> np.ndarray:
+def power_law() -> np.ndarray:
     """Logits [V]: a power law over ranks with a sharp head, ranks spread over the ids."""
     ranks = np.arange(VOCAB_SIZE)
     logits = np.empty(VOCAB_SIZE, np.float32)
     logits[(ranks * 30011 + 7) % VOCAB_SIZE] = -1.8 * np.log(ranks + 1.0) - 0.3 * (ranks > 3)
+    return logits
+
+
+def recorded_law() -> np.ndarray:
+    """Logits [V]: what the embedded model gave its likeliest 1024 ids after a text, and the rest in equal shares."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    others = VOCAB_SIZE - len(recorded["ids"])
+    logits = np.full(VOCAB_SIZE, np.log(recorded["rest"] / others), np.float32)
+    logits[recorded["ids"]] = recorded["log_probabilities"]
     return logits
 
 
@@ -55,14 +69,15 @@ def p_value(ids: np.ndarray, logits: np.ndarray) -> float:
     return float(chisquare(np.bincount(bins, counts), merged * (len(ids) / merged.sum())).pvalue)
 
 
+@pytest.mark.parametrize("law", [power_law, recorded_law])
 @pytest.mark.parametrize("seeds", ["consecutive seeds", "consecutive positions"])
-def test_ids_follow_the_law_of_a_full_vocabulary(seeds: str) -> None:
+def test_ids_follow_the_law_of_a_full_vocabulary(seeds: str, law: Callable[[], np.ndarray]) -> None:
     logits = law()
     assert p_value(draws(logits, seeds), logits) > 1e-3
 
 
 def test_three_uniformly_random_ids_in_a_thousand_would_be_noticed() -> None:
-    logits, source = law(), np.random.default_rng(1)
+    logits, source = power_law(), np.random.default_rng(1)
     ids = source.choice(VOCAB_SIZE, BATCH * NUM_BATCHES, p=np.exp(logits) / np.exp(logits).sum())
     assert p_value(ids, logits) > 1e-3
     spoilt = source.random(len(ids)) < 0.003
