@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -75,14 +76,21 @@ def one_by_one(
     return run
 
 
-@pytest.mark.parametrize("vocab_size", [5, 8193, 49152])  # smaller than a block, one id more than blocks, a real one
-@pytest.mark.parametrize("depth", [0, 1, 7])
-@pytest.mark.parametrize("wrong_at", [None, 0, 3])
+@pytest.mark.parametrize(
+    ("vocab_size", "depth", "wrong_at"),
+    [
+        # smaller than a block, one id more than blocks, a real one
+        *itertools.product([5, 8193, 49152], [0, 1, 7], [None, 0, 3]),
+        (32000, 7, 3),  # Llama 2's
+        (151936, 1, None),  # Qwen's, no power of two
+        (262144, 7, None),  # the largest in use, deep
+    ],
+)
 def test_compiled_and_reference_emit_what_one_by_one_decoding_gives(
     vocab_size: int, depth: int, wrong_at: int | None
 ) -> None:
     source = np.random.default_rng([vocab_size, depth])
-    count = 12 if vocab_size < 100 else 4
+    count = 12 if vocab_size < 100 else 4 if vocab_size < 100_000 else 2
     changes = [random_change(source, vocab_size) if row % 4 else None for row in range(count)]
     sampling = random_sampling(source, count)
     logits = torch.from_numpy((source.standard_normal((count * (depth + 1), vocab_size)) * 2).astype(np.float32))

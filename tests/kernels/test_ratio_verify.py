@@ -44,6 +44,9 @@ CASES = [
     pytest.param(1000, [7, 7], {"top_k": 3, "temperature": 0.7}, 64, id="top-k below the listed ids"),
     pytest.param(8193, [2, 5], {"min_p": 0.02, "temperature": 1.5}, 128, id="min-p, the longest law"),
     pytest.param(49152, [3], {"temperature": 2.0, "top_p": 0.95, "top_k": 50}, 64, id="a real vocabulary, all filters"),
+    pytest.param(32000, [7, 0], {"top_k": 40}, 32, id="a deep row of Llama 2's"),
+    pytest.param(151936, [7], {"top_p": 0.9}, 16, id="a deep row of Qwen's, no power of two"),
+    pytest.param(262144, [1], {"min_p": 0.01}, 16, id="the largest in use"),
 ]
 
 
@@ -59,7 +62,7 @@ def test_the_compiled_rule_emits_the_ids_of_the_reference(
     verify_rows: MakeRows,
 ) -> None:
     source = np.random.default_rng(vocab_size)
-    for trial in range(1 if vocab_size > 40000 else 12):
+    for trial in range(1 if vocab_size > 10000 else 12):
         rows, draft = drawn_rows(source, depths, vocab_size, listed, verify_rows)
         logits = torch.from_numpy(source.standard_normal((int(rows.logit_starts[-1]), vocab_size)).astype(np.float32))
         for place, token in enumerate(rows.proposed):  # so that some are accepted
@@ -84,6 +87,21 @@ def test_half_precision_logits_are_read_as_float32(
     result = verify_by_ratio(logits, rows, sampling, draft, block=block)
     expected = verify_by_ratio_reference(logits.float(), rows, sampling, draft, block=block)
     assert result.emitted.tolist() == expected.emitted.tolist()
+
+
+@pytest.mark.parametrize("block", [False, True])
+def test_one_id_proposed_again_and_again_is_tested_at_every_place_anew(
+    block: bool, sampling_rows: MakeSampling, verify_rows: MakeRows
+) -> None:
+    logits = torch.zeros(8, 3)
+    logits[:, 1] = 2
+    rows, accepted = verify_rows([[1] * 7]), set()
+    for seed in range(40):
+        result = verify_by_ratio(logits, rows, sampling_rows(1, first_seed=seed), certain(7), block=block)
+        expected = verify_by_ratio_reference(logits, rows, sampling_rows(1, first_seed=seed), certain(7), block=block)
+        assert result.emitted.tolist() == expected.emitted.tolist()
+        accepted |= set(result.accepted_counts.tolist())
+    assert {0, 1, 7} <= accepted
 
 
 @pytest.mark.parametrize("block", [False, True])

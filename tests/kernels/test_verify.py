@@ -58,6 +58,13 @@ def broken(proposals: list[list[int]], vocab_size: int) -> list[list[int]]:
     return wrong
 
 
+def one_row_each(cases: list[tuple[float, tuple[int, float, float]]]) -> SamplingRows:
+    """A row for every pair of temperature and filters."""
+    columns = zip(*((temperature, *filters) for temperature, filters in cases), strict=True)
+    temperature, top_k, top_p, min_p = (np.array(column) for column in columns)
+    return SamplingRows(temperature, top_k.astype(np.int32), top_p, min_p, np.arange(len(cases), dtype=np.uint64))
+
+
 def assert_same(given: VerifyResult, expected: VerifyResult) -> None:
     assert given.accepted_counts.tolist() == expected.accepted_counts.tolist()
     assert given.emitted.tolist() == expected.emitted.tolist()
@@ -83,12 +90,38 @@ def test_compiled_equals_reference(
 @pytest.mark.parametrize("kind", ["normal", "bfloat16", "equal"])
 def test_compiled_equals_reference_over_a_full_vocabulary(sampling_rows, verify_rows, kind: str) -> None:
     cases = list(itertools.product((0.0, 0.01, 1.0, 2.0), FILTERS))
-    columns = zip(*((temperature, *filters) for temperature, filters in cases), strict=True)
-    temperature, top_k, top_p, min_p = (np.array(column) for column in columns)
-    sampling = SamplingRows(temperature, top_k.astype(np.int32), top_p, min_p, np.arange(len(cases), dtype=np.uint64))
-    logits = tables(49152, len(cases), kind)
+    logits, sampling = tables(49152, len(cases), kind), one_row_each(cases)
     rows = verify_rows([[] for _ in cases])
     assert_same(verify(logits, rows, sampling), verify_reference(logits, rows, sampling))
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "depth"),
+    [
+        (32000, 7),  # Llama 2's, a deep row in every way of choosing
+        (151936, 1),  # Qwen's, no power of two
+        (262144, 0),  # the largest in use
+    ],
+)
+def test_compiled_equals_reference_over_larger_vocabularies(
+    sampling_rows, verify_rows, true_proposals, vocab_size: int, depth: int
+) -> None:
+    cases = [(0.0, FILTERS[0]), *((1.0, filters) for filters in FILTERS[: len(FILTERS) if depth < 7 else 4])]
+    logits, sampling = tables(vocab_size, len(cases) * (depth + 1), "bfloat16"), one_row_each(cases)
+    truth = true_proposals(logits, [depth] * len(cases), sampling)
+    for proposals in (truth, broken(truth, vocab_size)):
+        rows = verify_rows(proposals)
+        assert_same(verify(logits, rows, sampling), verify_reference(logits, rows, sampling))
+
+
+def test_proposing_one_id_again_and_again_changes_nothing(sampling_rows, verify_rows) -> None:
+    logits = tables(64, 8, "normal")
+    for temperature in (0.0, 1.0):
+        first = verify(logits[:1], verify_rows([[]]), sampling_rows(1, temperature)).emitted.item()
+        rows, sampling = verify_rows([[first] * 7]), sampling_rows(1, temperature)
+        given = verify(logits, rows, sampling)
+        assert given.accepted_counts.tolist() == [1]
+        assert_same(given, verify_reference(logits, rows, sampling))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -19,6 +19,12 @@ from outrider_kernels.verify import find_exhausted_rows
 TILING = Tiling(block=1024, sum_block=1024, processors=2)
 
 
+def one_block(vocab_size: int) -> Tiling:
+    """Interpreted programs take nearly as long for few ids as for many."""
+    block = 1 << (vocab_size - 1).bit_length()
+    return Tiling(block=block, sum_block=min(block, 1 << 17), processors=1)
+
+
 def masked_change(source: np.random.Generator, vocab_size: int, positions: int) -> RowChange:
     """Also masks by position, and changes that may leave nothing."""
     change = random_change(source, vocab_size, safe=0)
@@ -39,24 +45,34 @@ def with_true_proposals(
 
 
 @pytest.mark.parametrize(
-    ("vocab_size", "depth"),
+    ("vocab_size", "depth", "count", "dtype"),
     [
-        (7, 3),  # words, endings and penalties meet in the middle of an accepted run
-        (1500, 2),  # lists beside more than one block of other ids
+        (7, 3, 6, torch.float32),  # words, endings and penalties meet in the middle of an accepted run
+        (1500, 2, 6, torch.float32),  # lists beside more than one block of other ids
+        (5, 0, 6, torch.bfloat16),  # nothing proposed, most ids listed
+        (5, 7, 6, torch.float16),  # every id is proposed and penalised again and again
+        (8193, 1, 3, torch.bfloat16),  # one id more than whole blocks
+        (32000, 7, 1, torch.float16),  # a deep row of a Llama 2 vocabulary
+        (49152, 1, 2, torch.bfloat16),  # the embedded model's
+        (151936, 1, 2, torch.bfloat16),  # Qwen's, no power of two: the last word of a mask is partly used
+        (262144, 7, 1, torch.float32),  # the largest in use, deep
     ],
 )
-def test_ids_equal_the_references_when_runs_are_accepted(vocab_size: int, depth: int) -> None:
-    source = np.random.default_rng(vocab_size)
-    count = 6
-    changes = stack_changes([masked_change(source, vocab_size, depth + 1) if row % 5 else None for row in range(count)])
+def test_ids_equal_the_references_when_runs_are_accepted(
+    vocab_size: int, depth: int, count: int, dtype: torch.dtype
+) -> None:
+    source = np.random.default_rng([vocab_size, depth])
+    # The last of several rows changes nothing, so that a whole run is accepted in it.
+    changes = [masked_change(source, vocab_size, depth + 1) for _ in range(count)]
+    changes = stack_changes([*changes[:-1], None] if count > 1 else changes)
     sampling = random_sampling(source, count)
-    logits = torch.from_numpy((source.standard_normal((count * (depth + 1), vocab_size)) * 2).astype(np.float32))
+    logits = torch.from_numpy(source.standard_normal((count * (depth + 1), vocab_size)) * 2).to(dtype)
     starts = np.arange(0, (count + 1) * (depth + 1), depth + 1, dtype=np.int32)
     rows = VerifyRows(starts, np.zeros(count * depth, np.int32), np.arange(10, 10 + count))
     rows = with_true_proposals(logits, rows, sampling, changes, depth)
     expected = verify_reference(logits, rows, sampling, changes)
     assert depth in expected.accepted_counts
-    result = verify_on_gpu(logits, rows, sampling, changes, TILING)
+    result = verify_on_gpu(logits, rows, sampling, changes, TILING if vocab_size < 2000 else one_block(vocab_size))
     assert result.accepted_counts.tolist() == expected.accepted_counts.tolist()
     assert result.emitted.tolist() == expected.emitted.tolist()
 

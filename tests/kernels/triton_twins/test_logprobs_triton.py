@@ -15,7 +15,17 @@ from outrider_kernels.triton_twins.tiling import Tiling
 LARGE = Tiling(block=1 << 16, sum_block=1 << 16, processors=1)
 
 
-@pytest.mark.parametrize(("vocab_size", "dtype"), [(5, torch.float32), (8193, torch.float32), (49152, torch.bfloat16)])
+@pytest.mark.parametrize(
+    ("vocab_size", "dtype"),
+    [
+        (5, torch.float32),  # fewer ids than are asked for
+        (8193, torch.float32),  # one id more than whole blocks
+        (32000, torch.float16),  # Llama 2's
+        (49152, torch.bfloat16),  # the embedded model's
+        (151936, torch.bfloat16),  # Qwen's, no power of two
+        (262144, torch.float32),  # the largest in use: a span is one of 4096
+    ],
+)
 def test_values_are_the_hosts_and_the_order_is_settled(vocab_size: int, dtype: torch.dtype) -> None:
     logits = torch.randn(3, vocab_size, generator=torch.Generator().manual_seed(1)).round(decimals=1) * 3
     chosen = np.array([0, vocab_size // 2, vocab_size - 1])

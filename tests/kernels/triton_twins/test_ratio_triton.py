@@ -54,6 +54,7 @@ def assert_the_references_ids(
         (49152, [2], {"top_p": 0.95, "top_k": 50, "temperature": 2.0}, 64, torch.bfloat16),  # all filters
         (151936, [1], {"min_p": 0.02}, 8, torch.bfloat16),  # Qwen's, no power of two, nothing to cut
         (262144, [0], {"top_k": 64}, 8, torch.float32),  # the largest in use: a span is one of 4096
+        (262144, [7], {"top_k": 64}, 8, torch.bfloat16),  # the same, deep
     ],
 )
 def test_ids_equal_the_references_over_shapes(

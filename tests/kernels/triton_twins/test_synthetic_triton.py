@@ -23,8 +23,10 @@ PIECES = Tiling(block=256, sum_block=128, processors=5)
         (5, [65], [1.0] * 65, {}, torch.float32),  # everything is kept, in a row deeper than the usual compiled form
         (5, [3], [], {}, torch.bfloat16),  # no rates at all
         (8193, [7], [0.9] * 9, {"top_p": 0.8}, torch.bfloat16),  # one id more than whole blocks, more rates than places
+        (32000, [7, 0], [0.9] * 7, {"min_p": 0.01}, torch.float16),  # a deep row of a Llama 2 vocabulary, and none
         (49152, [1], [0.0], {"top_k": 50}, torch.float16),  # nothing is kept
         (151936, [1], [0.5], {"temperature": 0.0}, torch.bfloat16),  # greedy
+        (262144, [1], [1.0], {"top_k": 40}, torch.float32),  # the largest in use: a span is one of 4096
     ],
 )
 def test_ids_equal_the_references_over_shapes(

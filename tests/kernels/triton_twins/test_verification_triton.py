@@ -48,21 +48,21 @@ def assert_same(given: VerifyResult, expected: VerifyResult) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vocab_size", "depth", "dtype"),
+    ("vocab_size", "depths", "dtype"),
     [
-        (5, 0, torch.float32),  # fewer ids than a span has, nothing proposed
-        (5, 7, torch.bfloat16),  # few ids: proposals often agree by chance, logits often tie
-        (8193, 1, torch.float32),  # one id more than whole blocks
-        (32000, 7, torch.float16),  # a deep row of a Llama 2 vocabulary
-        (49152, 1, torch.bfloat16),  # the embedded model's
-        (151936, 1, torch.bfloat16),  # Qwen's, no power of two
-        (262144, 0, torch.float32),  # the largest in use: a span is one of 4096
+        (5, [0, 0, 0], torch.float32),  # fewer ids than a span has, nothing proposed
+        (5, [7, 0, 7], torch.bfloat16),  # few ids: proposals often agree by chance, logits often tie
+        (8193, [1, 0, 1], torch.float32),  # one id more than whole blocks
+        (32000, [7, 0, 7], torch.float16),  # deep rows of a Llama 2 vocabulary
+        (49152, [1, 0, 1], torch.bfloat16),  # the embedded model's
+        (151936, [7, 0, 1], torch.bfloat16),  # Qwen's, no power of two, with a deep row
+        (262144, [0, 0, 0], torch.float32),  # the largest in use: a span is one of 4096
+        (262144, [7, 0, 1], torch.bfloat16),  # the same, deep: offsets of logit rows pass 2**21
     ],
 )
 def test_ids_equal_the_references_over_shapes(
-    sampling_rows, verify_rows, true_proposals, vocab_size: int, depth: int, dtype: torch.dtype
+    sampling_rows, verify_rows, true_proposals, vocab_size: int, depths: list[int], dtype: torch.dtype
 ) -> None:
-    depths = [depth, 0, depth]
     sampling = SamplingRows(
         np.array([1.0, 0.0, 0.7]),
         np.array([0, 0, 40], np.int32),
@@ -74,7 +74,7 @@ def test_ids_equal_the_references_over_shapes(
     proposals = true_proposals(logits, depths, sampling)
     proposals[0][-1:] = [(token + 1) % vocab_size for token in proposals[0][-1:]]
     given = verify_on_gpu(logits, verify_rows(proposals), sampling, tiling=one_block(vocab_size))
-    assert given.accepted_counts.tolist() == [max(0, depth - 1), 0, depth]
+    assert given.accepted_counts.tolist() == [max(0, depths[0] - 1), *depths[1:]]
     assert_same(given, verify_reference(logits, verify_rows(proposals), sampling))
 
 
