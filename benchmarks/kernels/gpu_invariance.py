@@ -47,7 +47,10 @@ class Case(NamedTuple):
 
     name: str
     ours: Callable[[], torch.Tensor]
+    """[tokens, ...]"""
     theirs: Callable[[], torch.Tensor]
+    alone: Callable[[int], torch.Tensor]
+    """[1, ...] ours, of one token without its company."""
 
 
 DECODERS = (
@@ -83,6 +86,14 @@ def difference(case: Case) -> float:
     return float((case.ours().float() - theirs).abs().max() / theirs.abs().max())
 
 
+def differing_alone(case: Case) -> int:
+    """How many numbers of some tokens, the first and the last among them, are others when the token stands alone."""
+    together, differing = case.ours().clone(), 0
+    for token in sorted({0, len(together) // 3, len(together) // 2, len(together) - 1}):
+        differing += int((case.alone(token)[0] != together[token]).sum())
+    return differing
+
+
 def tolerance(dtype: torch.dtype) -> float:
     """What `difference` may be."""
     return _TOLERANCES[dtype]
@@ -95,6 +106,7 @@ def _linear(name: str, x: torch.Tensor, weight: torch.Tensor) -> Case:
         f"{name}, {weight.shape[1]} to {weight.shape[0]}",
         lambda: invariant_linear(x, weight, None),
         lambda: torch.nn.functional.linear(x, weight),
+        lambda token: invariant_linear(x[token : token + 1], weight, None),
     )
 
 
@@ -107,9 +119,15 @@ def _norm(hidden: torch.Tensor, weight: torch.Tensor) -> Case:
         rms_norm(hidden, weight, EPSILON, out)
         return out
 
-    return Case(
-        f"norm, {len(weight)} wide", ours, lambda: torch.nn.functional.rms_norm(hidden, weight.shape, weight, EPSILON)
-    )
+    def alone(token: int) -> torch.Tensor:
+        one = torch.empty_like(hidden[:1])
+        rms_norm(hidden[token : token + 1], weight, EPSILON, one)
+        return one
+
+    def theirs() -> torch.Tensor:
+        return torch.nn.functional.rms_norm(hidden, weight.shape, weight, EPSILON)
+
+    return Case(f"norm, {len(weight)} wide", ours, theirs, alone)
 
 
 def _attention(decoder: Decoder, step: Step, drawn: Callable[..., torch.Tensor]) -> Case:
@@ -140,6 +158,12 @@ def _attention(decoder: Decoder, step: Step, drawn: Callable[..., torch.Tensor])
         mixed = attend(by_head, dense_keys, dense_values, attn_mask=seen, enable_gqa=grouped)
         return mixed.transpose(1, 2).reshape(queries.shape)
 
-    return Case(
-        f"attention, {decoder.heads} heads over {decoder.kv_heads}", lambda: paged_attention(*arguments), theirs
-    )
+    def alone(token: int) -> torch.Tensor:
+        row, at = token // count, slice(token, token + 1)
+        first = np.zeros(1, np.int32)
+        tile = query_tiles(first, decoder.heads // decoder.kv_heads, device)
+        where = tables[row : row + 1], torch.from_numpy(first).to(device), positions[at]
+        return paged_attention(queries[at], keys, values, *where, tile, size**-0.5)
+
+    name = f"attention, {decoder.heads} heads over {decoder.kv_heads}"
+    return Case(name, lambda: paged_attention(*arguments), theirs, alone)
