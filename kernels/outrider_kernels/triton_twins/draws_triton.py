@@ -93,9 +93,9 @@ def draw_tokens(
 
 LAWS_KINDS = tables.Laws("*i64", "*i64", "i32")
 ROWS_KINDS = tables.TossRows("*i32", "*i32", "*u64", "*i64")
-VARIANTS = (
+VARIANTS = tuple(
     Variant(
-        name="draw tokens",
+        name=name,
         kernel=draw_tokens,
         signature={
             "laws": LAWS_KINDS,
@@ -105,8 +105,9 @@ VARIANTS = (
             "BLOCK": "constexpr",
             "DEPTH": "constexpr",
         },
-        constants={"BLOCK": TOKEN_BLOCK, "DEPTH": FEWEST_DEPTH},
+        constants={"BLOCK": TOKEN_BLOCK, "DEPTH": depth},
         hot=True,
         unaligned=frozenset({"emitted"}),
-    ),
+    )
+    for name, depth in (("draw tokens", FEWEST_DEPTH), ("draw tokens, deep rows", 4 * FEWEST_DEPTH))
 )

@@ -103,11 +103,11 @@ def multiply_rows(
     tl.store(out + at, narrow(sums, out.dtype.element_ty), mask=(row < num_rows)[:, None] & (output < OUTPUTS)[None, :])
 
 
-def _variant(name: str, dtype: torch.dtype, pointer: str) -> Variant:
+def _variant(name: str, dtype: torch.dtype, pointer: str, biased: bool = False) -> Variant:
     pointers = dict.fromkeys(("x", "weight", "bias", "out"), pointer)
-    form = linear_form(torch.empty(14336, 4096, dtype=dtype, device="meta"), biased=False)
+    form = linear_form(torch.empty(14336, 4096, dtype=dtype, device="meta"), biased)
     return Variant(
-        name=f"invariant linear {name}",
+        name=f"invariant linear {name}{' biased' if biased else ''}",
         kernel=multiply_rows,
         signature={**pointers, "num_rows": "i32", **dict.fromkeys(form, "constexpr")},
         constants=form,
@@ -118,6 +118,7 @@ def _variant(name: str, dtype: torch.dtype, pointer: str) -> Variant:
 
 VARIANTS = (
     _variant("bfloat16", torch.bfloat16, "*bf16"),
+    _variant("bfloat16", torch.bfloat16, "*bf16", biased=True),
     _variant("float16", torch.float16, "*fp16"),
     _variant("float32", torch.float32, "*fp32"),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from outrider_kernels.triton_twins import tables
 from outrider_kernels.triton_twins.compare_triton import compare
@@ -25,12 +25,31 @@ _PARTS = tables.Parts("*fp32", "*i32", "*fp64", "*i32", "*i32", "*fp32", "i32", 
 _CANDIDATES = tables.Candidates("*fp32", "*i32", "*i64", "*i64", "*i32")
 _RULES = tables.EditRules("*fp64", "*i32", "*i32", "*fp64", "*i32", "*i32", "*i32", "*i32", "*i32", "*i32")
 _SIZES = frozenset({"table.stride", "table.size"})
-_FORMS = (("*bf16", "bfloat16", False), ("*bf16", "bfloat16 edited", True))
-_MORE_FORMS = (("*fp16", "float16", False), ("*fp32", "float32", False))
-"""Of the kernel that reads everything; in the others they differ by one conversion."""
 _BLOCK, _SPAN, _ROOM = ("BLOCK", _TILING.block), ("SPAN", _TILING.span), ("ROOM", _TILING.room)
 _PART_COUNT, _SPAN_COUNT = ("PARTS", 4), ("SPANS", 4096)
 _SUM_BLOCK = ("BLOCK", _TILING.sum_block)
+
+
+class _Form(NamedTuple):
+    """What sets the forms of a kernel that reads logits apart."""
+
+    name: str
+    pointer: str
+    edited: bool
+    num_parts: int = 4
+    """`PARTS`, of kernels that have it: in a batch that keeps the GPU busy."""
+
+
+_FORMS = (
+    _Form("bfloat16", "*bf16", False),
+    _Form("bfloat16 edited", "*bf16", True),
+    _Form("float32", "*fp32", False),
+    _Form("float32 edited", "*fp32", True),
+)
+_HALF_FORMS = (_Form("float16", "*fp16", False),)
+"""Of the kernel that reads everything; in the others it differs from bfloat16 by the same one conversion."""
+_MANY_PARTS = (_Form("bfloat16 64 parts", "*bf16", False, 64), _Form("float32 edited 64 parts", "*fp32", True, 64))
+"""The most that `Tiling.parts_of` gives, in the lightest and the heaviest form; the powers of two below lie between."""
 
 
 def _over_logits(
@@ -39,16 +58,16 @@ def _over_logits(
     constants: Mapping[str, int],
     num_warps: int,
     hot: bool,
-    forms: tuple[tuple[str, str, bool], ...] = _FORMS,
+    more_forms: tuple[_Form, ...] = (),
 ) -> list[Variant]:
     """A kernel that reads logits, in every form; `arguments` come after the table and the edits."""
     found = []
-    for kind, name, edited in forms:
-        signature = {"table": tables.LogitTable(kind, "i32", "i32"), "edits": _EDITS if edited else _NO_EDITS}
-        everything = {**constants, "EDITED": edited}
+    for form in _FORMS + more_forms + (_MANY_PARTS if "PARTS" in constants else ()):
+        signature = {"table": _table(form.pointer), "edits": _EDITS if form.edited else _NO_EDITS}
+        everything = {**constants, **_parts_of(form, constants), "EDITED": form.edited}
         found.append(
             Variant(
-                name=f"{kernel.__name__} {name}",
+                name=f"{kernel.__name__} {form.name}",
                 kernel=kernel,
                 signature={**signature, **arguments, **dict.fromkeys(everything, "constexpr")},
                 constants=everything,
@@ -60,11 +79,42 @@ def _over_logits(
     return found
 
 
+def _over_raw_logits(
+    kernel: Any,
+    arguments: Mapping[str, str | tuple[str, ...]],
+    constants: Mapping[str, int],
+    num_warps: int,
+    hot: bool,
+) -> list[Variant]:
+    """A kernel that reads logits as the model gave them; `arguments` come after the table."""
+    return [
+        Variant(
+            name=f"{kernel.__name__} {form.name}",
+            kernel=kernel,
+            signature={"table": _table(form.pointer), **arguments, **dict.fromkeys(constants, "constexpr")},
+            constants={**constants, **_parts_of(form, constants)},
+            num_warps=num_warps,
+            hot=hot,
+            divisible=_SIZES,
+        )
+        for form in _FORMS + (_MANY_PARTS if "PARTS" in constants else ())
+        if not form.edited
+    ]
+
+
+def _table(pointer: str) -> tables.LogitTable:
+    return tables.LogitTable(pointer, "i32", "i32")
+
+
+def _parts_of(form: _Form, constants: Mapping[str, int]) -> Mapping[str, int]:
+    return {"PARTS": form.num_parts} if "PARTS" in constants else {}
+
+
 _SETTINGS = {"settings": "*i64"}
 _SHARED: Mapping[str, str | tuple[str, ...]] = {**_SETTINGS, "parts": _PARTS}
 
 VARIANTS = (
-    *_over_logits(scan, {**_SHARED, "blocks_a_part": "i32"}, dict((_BLOCK, _SPAN)), 4, True, _FORMS + _MORE_FORMS),
+    *_over_logits(scan, {**_SHARED, "blocks_a_part": "i32"}, dict((_BLOCK, _SPAN)), 4, True, _HALF_FORMS),
     *_over_logits(
         plan,
         {**_SHARED, "candidates": _CANDIDATES, "tokens": "*i32"},
@@ -108,20 +158,23 @@ VARIANTS = (
         4,
         True,
     ),
-    Variant(
-        name="finish",
-        kernel=finish,
-        signature={
-            **_SETTINGS,
-            "candidates": _CANDIDATES,
-            "num_parts": "i32",
-            "tokens": "*i32",
-            "PARTS": "constexpr",
-            "ROOM": "constexpr",
-        },
-        constants=dict((_PART_COUNT, _ROOM)),
-        num_warps=8,
-        hot=True,
+    *(
+        Variant(
+            name=name,
+            kernel=finish,
+            signature={
+                **_SETTINGS,
+                "candidates": _CANDIDATES,
+                "num_parts": "i32",
+                "tokens": "*i32",
+                "PARTS": "constexpr",
+                "ROOM": "constexpr",
+            },
+            constants={"PARTS": num_parts, "ROOM": _TILING.room},
+            num_warps=8,
+            hot=True,
+        )
+        for name, num_parts in (("finish", 4), ("finish 64 parts", 64))
     ),
     Variant(
         name="compare",
@@ -131,27 +184,16 @@ VARIANTS = (
         hot=True,
         unaligned=frozenset({"emitted"}),
     ),
-    Variant(
-        name="edit bfloat16",
-        kernel=edit,
-        signature={
-            "table": tables.LogitTable("*bf16", "i32", "i32"),
-            "edits": _EDITS,
-            **_SETTINGS,
-            "rules": _RULES,
-            "starts": "*i32",
-            "proposed": "*i32",
-            "BLOCK": "constexpr",
-        },
-        constants={"BLOCK": 256},
-        hot=True,
-        divisible=_SIZES,
+    *_over_raw_logits(
+        edit,
+        {"edits": _EDITS, **_SETTINGS, "rules": _RULES, "starts": "*i32", "proposed": "*i32"},
+        {"BLOCK": 256},
+        4,
+        True,
     ),
-    Variant(
-        name="top_logprobs bfloat16",
-        kernel=top_logprobs,
-        signature={
-            "table": tables.LogitTable("*bf16", "i32", "i32"),
+    *_over_raw_logits(
+        top_logprobs,
+        {
             "parts": _PARTS,
             "candidates": _CANDIDATES,
             "chosen": "*i32",
@@ -159,24 +201,16 @@ VARIANTS = (
             "top_ids": "*i32",
             "top_values": "*fp32",
             "num_top": "i32",
-            **dict.fromkeys(("PARTS", "SPANS", "SPAN"), "constexpr"),
         },
-        constants=dict((_PART_COUNT, _SPAN_COUNT, _SPAN)),
-        num_warps=8,
-        divisible=_SIZES,
+        dict((_PART_COUNT, _SPAN_COUNT, _SPAN)),
+        8,
+        False,
     ),
-    Variant(
-        name="count_likelier bfloat16",
-        kernel=count_likelier,
-        signature={
-            "table": tables.LogitTable("*bf16", "i32", "i32"),
-            "candidates": _CANDIDATES,
-            "chosen": "*i32",
-            "likelier": "*i32",
-            "blocks_a_part": "i32",
-            **dict.fromkeys(("PARTS", "BLOCK"), "constexpr"),
-        },
-        constants=dict((_PART_COUNT, _BLOCK)),
-        divisible=_SIZES,
+    *_over_raw_logits(
+        count_likelier,
+        {"candidates": _CANDIDATES, "chosen": "*i32", "likelier": "*i32", "blocks_a_part": "i32"},
+        dict((_PART_COUNT, _BLOCK)),
+        4,
+        False,
     ),
 )
