@@ -43,7 +43,7 @@ class Check(NamedTuple):
 
 
 def logit_checks(rows: int, vocab_size: int, dtype: torch.dtype, device: str) -> Iterator[Check]:
-    """Checks of so many rows, 4 at least, over a vocabulary of 100 ids at least."""
+    """Checks of so many rows, 6 at least, over a vocabulary of 100 ids at least."""
     yield Check(f"noise of {vocab_size} ids", partial(_differing_noise, vocab_size, device))
     for filtering in (FILTERINGS[0], FILTERINGS[1], FILTERINGS[4]):
         given = batch(Shape(rows, _DEPTH, vocab_size, dtype), filtering, device)
@@ -80,7 +80,7 @@ def _differing_noise(vocab_size: int, device: str) -> int:
 
 
 def _changes(given: Batch) -> LogitsRows:
-    """Every kind of change, about ids that are proposed; every fifth row changes nothing."""
+    """Every kind of change, about ids that are proposed; every sixth row changes nothing."""
     vocab_size, changes = given.logits.shape[1], list[RowChange | None]()
     for row, proposed in enumerate(given.rows.proposed.reshape(-1, _DEPTH)):
         ids = np.unique(proposed)
@@ -92,8 +92,10 @@ def _changes(given: Batch) -> LogitsRows:
                 RowChange(repetition=1.3, presence=0.5, frequency=0.4, seen_ids=ids, seen_counts=ids % 3),
                 RowChange(ending_positions=2, ending_ids=ids, bias_ids=ids, bias_values=np.linspace(-3, 3, len(ids))),
                 RowChange(allowed_ids=np.union1d(ids[:2], np.arange(0, vocab_size, 7)).astype(np.int32)),
-                RowChange(words=(proposed, proposed[::-1]), recent_ids=proposed[:1], masks=ones),
-            )[row % 5]
+                RowChange(words=(proposed, proposed[::-1]), recent_ids=proposed[:1]),
+                # Listed for its bias, and banned all the same.
+                RowChange(bias_ids=proposed[1:2], bias_values=np.ones(1), masks=ones),
+            )[row % 6]
         )
     return stack_changes(changes)
 
