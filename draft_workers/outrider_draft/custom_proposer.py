@@ -13,6 +13,7 @@ from itertools import accumulate
 from typing import TypeVar
 
 from outrider_draft.base_proposer import ProposerSetup
+from outrider_draft.error_words import words_of
 from outrider_draft.proposer import Context, ProposalRequest, ProposedTokens, Proposer, SessionFacts
 from outrider_runtime.errors import InvalidConfig, shorten
 from outrider_wire.drafting import CloseOutcome
@@ -95,7 +96,7 @@ class CustomProposer:
         try:
             return call()
         except _FROM_USERS as error:
-            raise InvalidConfig(f"model: {self._path}: {what} failed: {_words(error)}") from error
+            raise InvalidConfig(f"model: {self._path}: {what} failed: {words_of(error)}") from error
 
 
 def _find(path: str) -> Callable[[ProposerSetup], Proposer]:
@@ -103,12 +104,8 @@ def _find(path: str) -> Callable[[ProposerSetup], Proposer]:
     try:
         found = getattr(importlib.import_module(module), name)
     except _FROM_USERS as error:
-        raise InvalidConfig(f"model: {path} cannot be imported: {_words(error)}") from error
+        raise InvalidConfig(f"model: {path} cannot be imported: {words_of(error)}") from error
     if not isinstance(found, type):
         raise InvalidConfig(f"model: {path} is {shorten(found)}, allowed: a class")
     make: Callable[[ProposerSetup], Proposer] = found
     return make
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:200]

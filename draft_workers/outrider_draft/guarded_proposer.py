@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from outrider_draft.changes import Ending
+from outrider_draft.error_words import words_of
 from outrider_draft.metrics import DraftMetrics
 from outrider_draft.proposer import Context, ProposalRequest, ProposedTokens, Proposer, SessionFacts
 from outrider_wire.draft_law import DraftLaw
 
 _logger = logging.getLogger(__name__)
 _NOTHING = ProposedTokens()
-_FAULT_CHARACTERS = 200
 _MOST_KINDS = 32
 """Kinds of errors that are counted apart: code of users may make up classes, and each would be a time series."""
 _Row = TypeVar("_Row")
@@ -131,7 +131,7 @@ class GuardedProposer:
         """Count a failure, and log the first of its kind."""
         kind = type(error).__name__ if len(self._seen_kinds) < _MOST_KINDS else "other"
         self._failures += 1
-        self._last_failure = f"{type(error).__name__}: {error}"[:_FAULT_CHARACTERS]
+        self._last_failure = words_of(error)
         self._metrics.proposer_failed(kind)
         if kind not in self._seen_kinds:
             self._seen_kinds.add(kind)

@@ -75,6 +75,29 @@ def test_an_answer_that_the_protocol_forbids_becomes_empty(answer: ProposedToken
     assert [proposal.token_ids for proposal in guarded.propose()] == [(1, 1), (), (3, 3)]
 
 
+class Untellable(Exception):
+    """Has no text."""
+
+    def __str__(self) -> str:
+        raise SystemExit("not even a text")
+
+
+@pytest.mark.parametrize(
+    ("error", "fault"),
+    [
+        (Untellable(), "Untellable: (no text: SystemExit while making it)"),
+        (ValueError("half \ud800 of it"), "ValueError: half ? of it"),
+    ],
+    ids=["no text", "a text that is no UTF-8"],
+)
+def test_an_error_that_cannot_be_told_as_it_is_is_told_and_counted(error: Exception, fault: str) -> None:
+    guarded = Guarded(ScriptedProposer())
+    guarded.guard.note(error)
+    assert guarded.guard.fault == f"{fault} (errors so far: 1)"
+    guarded.guard.fault.encode("utf-8")
+    assert guarded.metrics.value("proposer_errors_total", error=fault.partition(":")[0]) == 1
+
+
 def test_a_wrong_number_of_answers_is_an_error() -> None:
     class Short(ScriptedProposer):
         def propose(self, batch: object) -> list[ProposedTokens]:
