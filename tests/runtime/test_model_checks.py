@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from outrider_doubles.tiny_tokenizer import write_tiny_tokenizer
 
 from outrider_runtime.errors import ModelRefused
 from outrider_runtime.models.checks import check_model_folder
+from outrider_runtime.models.head_counts import head_counts_in
+from outrider_runtime.models.position_limits import positions_in
 
 
 @pytest.fixture
@@ -84,6 +87,28 @@ def test_shards_that_are_all_there_pass(folder: Path) -> None:
 def test_pickles_beside_safetensors_are_ignored(folder: Path) -> None:
     (folder / "pytorch_model.bin").touch()
     check_model_folder(folder)
+
+
+def test_a_name_that_is_too_long_for_a_folder_is_refused_in_few_words() -> None:
+    with pytest.raises(ModelRefused, match="no such folder") as refusal:
+        check_model_folder(Path("/" + 5000 * "m"))
+    assert len(str(refusal.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('{"a": ' * 100_000, "cannot be read as JSON"),
+        ('{"model_type": "llama", "quantization_config": 5}', "quantization_config (5) is not supported"),
+    ],
+    ids=["nested without end", "quantization that is a number"],
+)
+def test_a_config_that_is_hardly_one_is_refused_by_name(folder: Path, text: str, named: str) -> None:
+    (folder / "config.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ModelRefused, match=re.escape(named)):
+        check_model_folder(folder)
+    assert head_counts_in(folder) is None or named.startswith("quantization")
+    assert positions_in(folder) is None
 
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from outrider_runtime.errors import InvalidConfig, shorten
 
 _REQUIRED = ("time_s", "prompt_tokens", "output_tokens")
 _OPTIONAL = ("kind",)
+_MOST_DIGITS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ def _time(place: str, row: Mapping[str | None, str | None]) -> float:
 
 
 def _tokens(place: str, row: Mapping[str | None, str | None], column: str) -> int:
-    text = row[column] or ""
-    if not text.strip().isdecimal() or int(text) < 1:
+    text = (row[column] or "").strip()
+    tokens = int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
+    if tokens < 1:
         raise InvalidConfig(f"{place}: {column}: got {shorten(text)}, allowed: an integer from 1")
-    return int(text)
+    return tokens

@@ -8,6 +8,7 @@ from typing import Any
 
 from outrider_runtime.errors import ModelRefused, shorten
 
+_MOST_CHARACTERS = 200
 _PICKLE_SUFFIXES = {".bin", ".pt", ".pth", ".pkl", ".ckpt"}
 
 
@@ -28,13 +29,21 @@ def check_text_files(folder: Path) -> None:
     Raises:
         ModelRefused: as `check_model_folder`, but for weights.
     """
-    if not folder.is_dir():
-        raise ModelRefused(f"{folder}: no such folder")
+    if not is_folder(folder):
+        raise ModelRefused(f"{str(folder)[:_MOST_CHARACTERS]}: no such folder")
     config = _read_config(folder)
     _check_config(folder / "config.json", config)
     if not (folder / "tokenizer.json").is_file():
         raise ModelRefused(f"{folder / 'tokenizer.json'}: missing; only models with a tokenizer.json are served")
     _refuse_code(folder / "tokenizer_config.json")
+
+
+def is_folder(path: Path) -> bool:
+    """Also of what can be no path: `is_dir` raises where a name is too long."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def _read_config(folder: Path) -> dict[str, Any]:
@@ -47,7 +56,7 @@ def _read_config(folder: Path) -> dict[str, Any]:
 def _read_object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelRefused(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(content, dict):
         raise ModelRefused(f"{path}: expected a JSON object, got {type(content).__name__}")
@@ -61,7 +70,8 @@ def _check_config(path: Path, config: dict[str, Any]) -> None:
     if config.get("is_encoder_decoder"):
         raise ModelRefused(f"{path}: is_encoder_decoder is true; only decoders are served")
     if config.get("quantization_config"):
-        method = config["quantization_config"].get("quant_method")
+        given = config["quantization_config"]
+        method = given.get("quant_method") if isinstance(given, dict) else given
         raise ModelRefused(f"{path}: quantization_config ({shorten(method)}) is not supported")
 
 

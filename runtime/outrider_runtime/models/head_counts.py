@@ -53,9 +53,12 @@ def head_counts_in(folder: Path) -> HeadCounts | None:
     """Those of a model folder on this machine; None where there is none to be read."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return head_counts(config.get("text_config") or config) if isinstance(config, dict) else None
+    if not isinstance(config, dict):
+        return None
+    text = config.get("text_config")
+    return head_counts(text if isinstance(text, dict) else config)
 
 
 def _count(config: Mapping[str, Any], name: str) -> int | None:

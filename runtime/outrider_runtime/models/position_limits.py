@@ -15,6 +15,7 @@ def positions_in(folder: Path) -> int | None:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    own = (config.get("text_config") or config) if isinstance(config, dict) else None
+    text = config.get("text_config") if isinstance(config, dict) else None
+    own = text if isinstance(text, dict) else config
     value = own.get("max_position_embeddings") if isinstance(own, dict) else None
     return value if isinstance(value, int) and value > 0 else None

@@ -10,7 +10,7 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OfflineModeIsEnabled
 
 from outrider_runtime.errors import ModelRefused
-from outrider_runtime.models.checks import check_model_folder, check_text_files
+from outrider_runtime.models.checks import check_model_folder, check_text_files, is_folder
 from outrider_runtime.models.demo import DEMO_SOURCE, demo_folder, ensure_demo_model
 from outrider_runtime.models.progress import ProgressReporter, SilentProgress
 
@@ -72,10 +72,10 @@ def _find(
 ) -> Path:
     if source == DEMO_SOURCE:
         return demo_folder(cache_dir) if offline else ensure_demo_model(cache_dir, progress)
-    if Path(source).is_dir():
+    if is_folder(Path(source)):
         return Path(source).resolve()
     if source.startswith((".", "/", "~")):
-        raise ModelRefused(f"{source}: no such folder")
+        raise ModelRefused(f"{source[:200]}: no such folder")
     options = {"revision": revision, "cache_dir": None if cache_dir is None else Path(cache_dir) / "hub"}
     return _from_hub(source, progress, {**options, "local_files_only": offline, "allow_patterns": files})
 

@@ -46,6 +46,10 @@ TRACES = {
     "a word for a number": ("time_s,prompt_tokens,output_tokens\n0,1,1\nsoon,1,1\n", ':3: time_s: got "soon"'),
     "a time before the start": ("time_s,prompt_tokens,output_tokens\n-1,1,1\n", ':2: time_s: got "-1"'),
     "no tokens": ("time_s,prompt_tokens,output_tokens\n0,0,1\n", ':2: prompt_tokens: got "0"'),
+    "more digits than a number may have": (
+        f"time_s,prompt_tokens,output_tokens\n0,{5000 * '9'},1\n",
+        ":2: prompt_tokens: got",
+    ),
     "a field too few": ("time_s,prompt_tokens,output_tokens\n0,1\n", ":2: the line has another number of fields"),
     "a kind that nobody knows": (
         "time_s,prompt_tokens,output_tokens,kind\n0,1,1,poem\n",
