@@ -5,6 +5,7 @@ It decides nothing; its answer is shown in status, metrics and responses.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -71,7 +72,8 @@ def probe_exactness(forward: Forward) -> ProbeResult:
     for case in cases:
         if not torch.equal(_bits(_run(forward, case)), _bits(reference[case.row.start : case.row.end])):
             return ProbeResult(False, f"logits differ in the last bits when a text runs {case.description}")
-    return ProbeResult(True, f"logits kept all bits in {len(cases)} other ways to cut and accompany a text")
+    ways = f"{len(cases)} other ways to cut and accompany a text"
+    return ProbeResult(True, f"logits kept all bits in {ways}; their fingerprint is {_fingerprint(reference)}")
 
 
 def _chunks(text: npt.NDArray[np.int64], blocks: npt.NDArray[np.int32]) -> Iterator[_Case]:
@@ -107,6 +109,11 @@ def _run(forward: Forward, case: _Case) -> torch.Tensor:
         logit_indices=np.arange(first, first + case.row.end - case.row.start, dtype=np.int64),
     )
     return forward.run(batch)
+
+
+def _fingerprint(logits: torch.Tensor) -> str:
+    """Of the logits themselves: targets that differ here give the same request other tokens now and then."""
+    return hashlib.blake2b(_bits(logits).numpy().tobytes(), digest_size=6).hexdigest()
 
 
 def _bits(logits: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,6 +41,13 @@ def test_a_forward_whose_rows_stand_alone_is_exact() -> None:
     result = probe_exactness(ToyForward(vocab_size=64))
     assert result.exact
     assert "kept all bits" in result.reason
+
+
+def test_the_fingerprint_tells_targets_apart_that_are_exact_each_by_itself() -> None:
+    first, again, other = (probe_exactness(ToyForward(64, sharpness=sharpness)) for sharpness in (4.0, 4.0, 4.0001))
+    assert first.exact and other.exact
+    assert first.reason == again.reason != other.reason
+    assert re.search(r"fingerprint is [0-9a-f]{12}$", first.reason)
 
 
 @pytest.mark.parametrize(
