@@ -112,7 +112,10 @@ def _run(forward: Forward, case: _Case) -> torch.Tensor:
 
 
 def _fingerprint(logits: torch.Tensor) -> str:
-    """Of the logits themselves: targets that differ here give the same request other tokens now and then."""
+    """Of the logits themselves: targets that differ here give the same request other tokens now and then.
+
+    Those that do not may still differ elsewhere.
+    """
     return hashlib.blake2b(_bits(logits).numpy().tobytes(), digest_size=6).hexdigest()
 
 
