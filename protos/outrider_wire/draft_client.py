@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TypeAlias
 
 import grpc
@@ -70,7 +71,7 @@ async def open_draft_stream(channel: grpc.aio.Channel, hello: Hello) -> DraftStr
     with our_failures(_error_of):
         call = speculate()
     try:
-        await _write(call, hello)
+        await _introduce(call, hello)
         worker = await _read(call)
         if not isinstance(worker, Hello):
             raise MalformedFrame("frame", type(worker).__name__, "hello first")
@@ -93,6 +94,21 @@ def check_agreement(verifier: Hello, worker: Hello) -> None:
             raise Mismatch(field, ours, theirs)
     if worker.weight_version and worker.weight_version != verifier.weight_version:
         raise Mismatch("weight_version", verifier.weight_version, worker.weight_version)
+
+
+async def _introduce(call: Call, hello: Hello) -> None:
+    """Write the first frame; returns also when the call ends, which the next read explains.
+
+    gRPC would wait for ever to write to a call that ended before it had begun.
+    """
+    writing, ending = asyncio.ensure_future(_write(call, hello)), asyncio.ensure_future(call.code())
+    try:
+        await asyncio.wait((writing, ending), return_when=asyncio.FIRST_COMPLETED)
+        if writing.done():
+            await writing
+    finally:
+        writing.cancel()
+        ending.cancel()
 
 
 async def _write(call: Call, frame: VerifierFrame) -> None:

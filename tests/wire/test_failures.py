@@ -88,6 +88,21 @@ async def test_a_channel_that_is_closed_beneath_a_call_is_not_ready(
             await asyncio.wait_for(waiting, WAIT_S)
 
 
+@pytest.mark.parametrize("turns", [0, 1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+async def test_a_channel_that_is_closed_before_the_server_hears_of_a_call_is_not_ready(
+    call: Callable[[grpc.aio.Channel], Awaitable[object]], turns: int
+) -> None:
+    """gRPC itself would let a stream wait for ever to send its first message."""
+    async with silence() as silent:
+        waiting = asyncio.ensure_future(call(silent.channel))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await silent.channel.close()
+        with pytest.raises(NotReady):
+            await asyncio.wait_for(waiting, WAIT_S)
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 async def test_a_cancelled_task_is_cancelled_whatever_it_waits_for(
     call: Callable[[grpc.aio.Channel], Awaitable[object]],
