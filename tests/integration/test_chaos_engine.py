@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from outrider_doubles.hostile_drafter import DrafterFacts, HostileDrafter
 from outrider_doubles.lies import Lie
 
 from outrider_target.drafting.settings import DraftingSettings
+from outrider_wire.registry import MemberState
 
 VOCAB_SIZE = 1000
 """The one that the lies reckon with."""
@@ -91,7 +93,8 @@ def test_a_worker_that_stops_listening_holds_up_nobody_and_is_useful_again_when_
         held.released.clear()
         engine.until_accepted(500)
         held.released.set()
-        engine.knows(deaf.member())
+        leaving = replace(saint.member(), state=MemberState.DRAINING)  # one that only vanished would keep its link
+        engine.knows(deaf.member(), leaving)
         accepted = engine.accepted("other")
         engine.rounds_until(lambda: engine.accepted("other") > accepted + 50)
         end(engine, deaf, saint)
