@@ -55,7 +55,7 @@ def verify_synthetic(
         raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
     result = VerifyResult(np.zeros(len(rows.first_position), np.int32), np.full(len(logits), PADDING_ID, np.int32))
     arguments = plain_rows(rows), plain_sampling(sampling), plain_changes(changes)
-    verify_synthetic_rows(
-        logit_array(logits), *arguments, plain(rates, np.float64), result.accepted_counts, result.emitted
-    )
+    # numba reads the first rate before it looks whether there is one, so a rate that keeps nothing comes last.
+    rates = plain(np.append(rates, 0.0), np.float64)
+    verify_synthetic_rows(logit_array(logits), *arguments, rates, result.accepted_counts, result.emitted)
     return result
