@@ -211,6 +211,7 @@ def _finished_to(finished: Finished) -> pb.Finished:
         queue_time_us=finished.queue_time_us,
         time_to_first_token_us=finished.time_to_first_token_us,
         generation_time_us=finished.generation_time_us,
+        mixed_logits=finished.mixed_logits,
     )
 
 
@@ -227,6 +228,7 @@ def _finished_from(message: pb.Finished) -> Finished:
         queue_time_us=message.queue_time_us,
         time_to_first_token_us=message.time_to_first_token_us,
         generation_time_us=message.generation_time_us,
+        mixed_logits=message.mixed_logits,
     )
 
 

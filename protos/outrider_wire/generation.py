@@ -84,6 +84,8 @@ class Finished:
     queue_time_us: int = 0
     time_to_first_token_us: int = 0
     generation_time_us: int = 0
+    mixed_logits: bool = False
+    """Whether targets with different logits computed it one after another: no target alone need give it again."""
 
 
 @dataclass(frozen=True, slots=True)

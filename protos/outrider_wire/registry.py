@@ -105,6 +105,8 @@ class TargetMember:
     """The same as the policy expects it of its last decision; 0 where it predicts nothing."""
     plain_goodput_tokens_per_s: float = 0.0
     """The same as the policy expects it without proposals; 0 where it predicts nothing."""
+    logits_fingerprint: str = ""
+    """Of the logits of a fixed text; targets that differ in it give the same request other tokens now and then."""
 
 
 @dataclass(frozen=True, slots=True)

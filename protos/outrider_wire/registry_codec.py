@@ -154,6 +154,7 @@ def _target_to(target: TargetMember) -> pb.TargetMember:
         goodput_tokens_per_s=target.goodput_tokens_per_s,
         predicted_goodput_tokens_per_s=target.predicted_goodput_tokens_per_s,
         plain_goodput_tokens_per_s=target.plain_goodput_tokens_per_s,
+        logits_fingerprint=target.logits_fingerprint,
     )
 
 
@@ -182,6 +183,7 @@ def _target_from(message: pb.TargetMember) -> TargetMember:
         goodput_tokens_per_s=message.goodput_tokens_per_s,
         predicted_goodput_tokens_per_s=message.predicted_goodput_tokens_per_s,
         plain_goodput_tokens_per_s=message.plain_goodput_tokens_per_s,
+        logits_fingerprint=message.logits_fingerprint,
     )
 
 

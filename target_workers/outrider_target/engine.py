@@ -26,6 +26,7 @@ from outrider_target.output_text import Decoder, OutputText
 from outrider_target.prompt_logprobs import collector_of
 from outrider_target.round import Round
 from outrider_target.scheduler import Scheduler
+from outrider_target.self_check import SelfCheck
 from outrider_target.sequence import Sequence
 from outrider_target.sequence_drafting import SequenceDrafting
 from outrider_target.sequence_statistics import SequenceStatistics, sequence_depth
@@ -46,6 +47,8 @@ class ModelFacts:
     new_decoder: Callable[[], Decoder]
     weight_version: str
     """Names the weights: cache blocks are never shared across versions."""
+    logits_fingerprint: str | None = None
+    """Of the forward pass at its start; None where it is not to be compared with later ones."""
 
 
 class Engine:
@@ -94,6 +97,7 @@ class Engine:
             self._scheduler, forward, self._drafting, control, rule, facts.eos_token_ids, clock, metrics
         )
         metrics.observe_rule(rule)
+        self._self_check = self._new_self_check(forward)
         self._lock = threading.Condition()
         self._arrivals: list[_Live] = []
         self._cancelled: set[int] = set()
@@ -101,6 +105,12 @@ class Engine:
         self._deliveries: list[Delivery] = []
         self._last_key = 0
         self._failure: OutriderError | None = None
+
+    def _new_self_check(self, forward: Forward) -> SelfCheck | None:
+        fingerprint, interval_s = self._facts.logits_fingerprint, self._settings.self_check_interval_s
+        if fingerprint is None or interval_s is None:
+            return None
+        return SelfCheck(forward, self._pool, fingerprint, interval_s, self._clock)
 
     # any thread
 
@@ -207,7 +217,12 @@ class Engine:
     # engine thread
 
     def step(self) -> bool:
-        """Take in what arrived, run one round, show its commitments. Returns whether there was anything to do."""
+        """Take in what arrived, run one round, show its commitments. Returns whether there was anything to do.
+
+        Raises:
+            EngineFailed: the forward pass does not compute any more what it did at the start.
+        """
+        self._check_itself()
         started_s = self._clock.now_s()
         self._take_in()
         worked = self._scheduler.has_work
@@ -226,10 +241,12 @@ class Engine:
     def fail(self, cause: BaseException) -> None:
         """End every request with an error; nothing is accepted afterwards.
 
-        Requests move to another target when a rank was lost, but not otherwise: one of them may be the cause.
+        Requests move to another target when a rank was lost, but not otherwise: one of them may be the cause, and what
+        they have been given may be wrong.
         """
         kind = NotReady if isinstance(cause, RanksLost) else EngineFailed
-        failure = kind(f"the engine stopped: {type(cause).__name__}")
+        told = str(cause) if isinstance(cause, EngineFailed) else type(cause).__name__
+        failure = kind(f"the engine stopped: {told}")
         with self._lock:
             self._failure = failure
             arrivals, self._arrivals = self._arrivals, []
@@ -238,6 +255,10 @@ class Engine:
         for live in list(self._live.values()):
             self._give_up(live.sequence, failure)
         self._flush()
+
+    def _check_itself(self) -> None:
+        if self._self_check is not None and self._self_check.run_if_due():
+            self._metrics.observe_self_check()
 
     def _take_in(self) -> None:
         with self._lock:

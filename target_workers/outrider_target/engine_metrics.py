@@ -70,6 +70,9 @@ class EngineMetrics:
         self._changes = counter(
             "outrider_speculation_depth_changes", "Rounds whose depth differs from that of the round before."
         ).labels(**labels)
+        self._self_checks = counter(
+            "outrider_self_checks", "Times that a fixed text was found to have its first logits still."
+        ).labels(**labels)
         self._level: int | None = None
         self._step_s = histogram("outrider_engine_step_seconds", "Forward pass and verification.", _STEP_BUCKETS_S)
         self._wait_s = histogram("outrider_draft_wait_seconds", "Waiting for drafts, by step.", _WAIT_BUCKETS_S)
@@ -77,6 +80,10 @@ class EngineMetrics:
     def observe_rule(self, rule: AcceptanceRule) -> None:
         """Proposals are accepted by this rule from now on."""
         self._rule.labels(model_name=self._model, method=rule.method.value).set(1)
+
+    def observe_self_check(self) -> None:
+        """The forward pass computes what it did at the start."""
+        self._self_checks.inc()
 
     def observe_wait(self, waited_s: float) -> None:
         """A step waited this long for drafts."""

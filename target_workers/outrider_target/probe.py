@@ -6,7 +6,7 @@ It decides nothing; its answer is shown in status, metrics and responses.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,8 @@ class ProbeResult:
 
     exact: bool
     reason: str
+    fingerprint: str
+    """`logits_fingerprint`, as it was at the start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +62,47 @@ def probe_exactness(forward: Forward) -> ProbeResult:
     num_texts = _NUM_NEIGHBOURS + 2
     forward.allocate_cache(num_texts * per_text)
     blocks = np.arange(num_texts * per_text, dtype=np.int32)[::-1].reshape(num_texts, per_text)
-    generator = np.random.default_rng(0)
-    text = generator.integers(0, forward.vocab_size, _NUM_TOKENS)
-    others = generator.integers(0, forward.vocab_size, (_NUM_NEIGHBOURS, _NEIGHBOUR_TOKENS))
+    text = _text(forward)
+    others = np.random.default_rng(1).integers(0, forward.vocab_size, (_NUM_NEIGHBOURS, _NEIGHBOUR_TOKENS))
     neighbours = tuple(
         _Row(other, table, 0, _NEIGHBOUR_TOKENS) for other, table in zip(others, blocks[2:], strict=True)
     )
-    reference = _run(forward, _Case("in one piece", _Row(text, blocks[0], 0, _NUM_TOKENS)))
+    reference = _in_one_piece(forward, blocks[0])
+    fingerprint = _fingerprint(reference)
     # The other cut goes to blocks of its own: there it must write the same keys and values again.
     cases = [*_chunks(text, blocks[1]), *_verify_rows(text, blocks[1], neighbours)]
     for case in cases:
         if not torch.equal(_bits(_run(forward, case)), _bits(reference[case.row.start : case.row.end])):
-            return ProbeResult(False, f"logits differ in the last bits when a text runs {case.description}")
+            reason = f"logits differ in the last bits when a text runs {case.description}"
+            return ProbeResult(False, reason, fingerprint)
     ways = f"{len(cases)} other ways to cut and accompany a text"
-    return ProbeResult(True, f"logits kept all bits in {ways}; their fingerprint is {_fingerprint(reference)}")
+    return ProbeResult(True, f"logits kept all bits in {ways}", fingerprint)
+
+
+def logits_fingerprint(forward: Forward, blocks: Sequence[int]) -> str:
+    """Fingerprint of the logits of the probe's text, computed now, in hexadecimal.
+
+    Targets whose fingerprints differ give the same request other tokens now and then. Those that agree may still differ
+    elsewhere.
+
+    Args:
+        forward: with a cache.
+        blocks: of that cache, `fingerprint_blocks` of them; overwritten.
+    """
+    return _fingerprint(_in_one_piece(forward, np.asarray(blocks, np.int32)))
+
+
+def fingerprint_blocks(forward: Forward) -> int:
+    """Cache blocks that `logits_fingerprint` needs."""
+    return -(-_NUM_TOKENS // forward.cache_shape.block_size)
+
+
+def _text(forward: Forward) -> npt.NDArray[np.int64]:
+    return np.random.default_rng(0).integers(0, forward.vocab_size, _NUM_TOKENS)
+
+
+def _in_one_piece(forward: Forward, blocks: npt.NDArray[np.int32]) -> torch.Tensor:
+    return _run(forward, _Case("in one piece", _Row(_text(forward), blocks, 0, _NUM_TOKENS)))
 
 
 def _chunks(text: npt.NDArray[np.int64], blocks: npt.NDArray[np.int32]) -> Iterator[_Case]:
@@ -112,10 +141,6 @@ def _run(forward: Forward, case: _Case) -> torch.Tensor:
 
 
 def _fingerprint(logits: torch.Tensor) -> str:
-    """Of the logits themselves: targets that differ here give the same request other tokens now and then.
-
-    Those that do not may still differ elsewhere.
-    """
     return hashlib.blake2b(_bits(logits).numpy().tobytes(), digest_size=6).hexdigest()
 
 

@@ -10,7 +10,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -202,6 +202,7 @@ class TargetReplica:
             kv_usage=engine.kv_usage,
             exact=loaded.probe.exact,
             exact_reason=loaded.probe.reason,
+            logits_fingerprint=loaded.probe.fingerprint,
             depth=decision.level,
             depth_reason=decision.reason.value if self._spec.pools else "no draft pool is configured",
             tokenizer_fingerprint=loaded.tokenizer.fingerprint,
@@ -241,18 +242,21 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry, ranks
         raise ModelRefused(
             f"{folder}: the tokenizer has {tokenizer.vocab_size} ids, the model only {forward.vocab_size}"
         )
-    facts = ModelFacts(
-        tokenizer.eos_token_ids, lambda: IncrementalDecoder(tokenizer), weight_version(folder, spec.model.dtype)
-    )
     speculator = _speculator(spec, VerifierIdentity(incarnation, tokenizer.fingerprint, forward.vocab_size), registry)
     probe = probe_exactness(forward)
+    facts = ModelFacts(
+        tokenizer.eos_token_ids,
+        lambda: IncrementalDecoder(tokenizer),
+        weight_version(folder, spec.model.dtype),
+        probe.fingerprint,
+    )
     shared = f", {ranks.size} ranks" if ranks.size > 1 else ""
     return _Loaded(
         tokenizer,
         forward,
         chosen.description,
         facts,
-        ProbeResult(probe.exact, f"{chosen.description}{shared}: {probe.reason}"),
+        replace(probe, reason=f"{chosen.description}{shared}: {probe.reason}"),
         speculator,
         Compiler(spelling_of(tokenizer, forward.vocab_size)),
         chosen.leader,

@@ -57,6 +57,9 @@ class TargetSettings(Settings):
     """Reuse keys and values of prompts that start alike."""
     num_threads: int = Field(default=2, ge=1, le=256)
     """Threads of the forward pass in each rank. Part of the conditions for equal output."""
+    self_check_interval_s: float | None = Field(default=60.0, ge=1, le=86400)
+    """Seconds between two checks that a fixed text still has the logits that it had at the start; a target whose logits
+    have changed is replaced. None never checks."""
     num_cpus: float = Field(default=0.0, ge=0, le=4096)
     """CPUs that each rank reserves in Ray; 0 schedules it anywhere."""
 

@@ -46,8 +46,8 @@ def test_a_forward_whose_rows_stand_alone_is_exact() -> None:
 def test_the_fingerprint_tells_targets_apart_that_are_exact_each_by_itself() -> None:
     first, again, other = (probe_exactness(ToyForward(64, sharpness=sharpness)) for sharpness in (4.0, 4.0, 4.0001))
     assert first.exact and other.exact
-    assert first.reason == again.reason != other.reason
-    assert re.search(r"fingerprint is [0-9a-f]{12}$", first.reason)
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+    assert re.fullmatch(r"[0-9a-f]{12}", first.fingerprint)
 
 
 @pytest.mark.parametrize(

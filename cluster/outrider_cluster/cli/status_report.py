@@ -78,6 +78,7 @@ def faults(status: Mapping[str, Any]) -> Iterator[str]:
     for worker in status["draft_workers"]:
         if worker.get("fault"):
             yield f"draft worker {worker['worker']} of pool {worker['pool']}: {worker['fault']}"
+    yield from _differences(status["targets"])
     for target in status["targets"]:
         if target["state"] == "ready" and not target.get("exact", True):
             yield f"target {target['worker']}: not exact: {target['exact_reason']}"
@@ -85,6 +86,17 @@ def faults(status: Mapping[str, Any]) -> Iterator[str]:
             if link["state"] != "ready":
                 reason = f" ({link['reason']})" if link["reason"] else ""
                 yield f"target {target['worker']}: link to draft worker {link['worker']} is {link['state']}{reason}"
+
+
+def _differences(targets: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Targets of one model should compute the same."""
+    workers: dict[str, list[str]] = {}
+    for target in targets:
+        if target["state"] == "ready":
+            workers.setdefault(target.get("logits_fingerprint", ""), []).append(target["worker"])
+    if len(workers) > 1:
+        groups = (f"{', '.join(names)} with fingerprint {fingerprint or '?'}" for fingerprint, names in workers.items())
+        yield f"targets differ in their logits, so that answers depend on the target: {'; '.join(groups)}"
 
 
 def _depths(targets: Sequence[Mapping[str, Any]]) -> Table:

@@ -36,6 +36,12 @@ class ClusterMetrics:
         self._members = Gauge(
             "outrider_cluster_members", "Live processes, by kind and state.", ("kind", "state"), registry=self.registry
         )
+        self._fingerprints = Gauge(
+            "outrider_cluster_logits_fingerprints",
+            "Different fingerprints of ready targets' logits. More than one: answers depend on the target.",
+            ("model_name",),
+            registry=self.registry,
+        )
         self._unreadable = CounterMetric(
             "outrider_controller_unreadable_metrics", "Members' metrics that were no metrics.", registry=self.registry
         )
@@ -68,8 +74,17 @@ class ClusterMetrics:
         self._members.clear()
         for (kind, state), count in Counter((m.kind.value, m.state.value) for m in snapshot.members).items():
             self._members.labels(kind, state).set(count)
+        self._count_fingerprints(snapshot)
         self._dropped.set(total.dropped + self._long_gone.dropped)
         return total.render() + generate_latest(self.registry).decode()
+
+    def _count_fingerprints(self, snapshot: Snapshot) -> None:
+        found: dict[str, set[str]] = {}
+        for target in filter(None, (member.target for member in snapshot.targets())):
+            found.setdefault(target.model, set()).add(target.logits_fingerprint)
+        self._fingerprints.clear()
+        for model, fingerprints in found.items():
+            self._fingerprints.labels(model).set(len(fingerprints))
 
     def _add(self, total: MetricSum, text: str, gauges: bool) -> None:
         try:

@@ -26,6 +26,12 @@ class AnswerParts:
         self._part: list[RoundReport] = []
         self._lost: list[RoundReport] = []
         self._moved = False
+        self._fingerprints: set[str] = set()
+
+    @property
+    def fingerprints(self) -> frozenset[str]:
+        """Of the logits of the targets that have given ids so far."""
+        return frozenset(self._fingerprints)
 
     def lost(self) -> None:
         """The target is gone that the last deltas came from."""
@@ -33,8 +39,15 @@ class AnswerParts:
         self._lost += self._part
         self._part = []
 
-    def saw(self, delta: GenerationDelta) -> GenerationDelta:
-        """Note a delta; returned as it is, but for the end of an answer in several parts."""
+    def saw(self, delta: GenerationDelta, fingerprint: str) -> GenerationDelta:
+        """Note a delta; returned as it is, but for the end of an answer in several parts.
+
+        Args:
+            delta: of the target that has the choice now.
+            fingerprint: of that target's logits.
+        """
+        if delta.token_ids:
+            self._fingerprints.add(fingerprint)
         if self._first_token_s is None and delta.token_ids:
             self._first_token_s = self._clock.now_s()
         if delta.round is not None:
@@ -51,6 +64,7 @@ class AnswerParts:
             speculation=with_rounds_before(finished.speculation, self._lost),
             time_to_first_token_us=round((first_s - self._start_s) * 1e6),
             generation_time_us=round((now_s - first_s) * 1e6),
+            mixed_logits=len(self._fingerprints) > 1,
         )
 
 

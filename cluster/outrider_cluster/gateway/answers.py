@@ -85,7 +85,8 @@ class AnswerHead:
         """Our object for all choices, and beside it the `metrics` of vLLM: for a single choice only, as there."""
         if len(finished) != self.choices:
             return {}
-        extras: Json = {"outrider": outrider_extras([ended.speculation for ended in finished], self.exact)}
+        exact = self.exact and not any(ended.mixed_logits for ended in finished)
+        extras: Json = {"outrider": outrider_extras([ended.speculation for ended in finished], exact)}
         return {"metrics": request_metrics(finished[0]), **extras} if self.choices == 1 else extras
 
 

@@ -69,7 +69,7 @@ class ChoiceCall:
                 async with aclosing(self._from(target)) as answer:
                     async for delta in answer:
                         self._committed.extend(delta.token_ids)
-                        yield self._parts.saw(delta)
+                        yield self._parts.saw(delta, _fingerprint(target))
                 return
             except Overloaded as error:
                 self._full.add(target.incarnation)
@@ -124,8 +124,10 @@ class ChoiceCall:
         suspects = view.suspects()
         tried = self._full | (self._lost & suspects)
         candidates = [member for member in view.targets() if member.incarnation not in tried]
+        # An answer that was begun goes on where it would have come out the same, if it can.
+        alike = [member for member in candidates if _fingerprint(member) in self._parts.fingerprints]
         slack = self._routing.settings.affinity_slack
-        return choose_target(candidates, links.in_flight, suspects, self._affinity, slack)
+        return choose_target(alike or candidates, links.in_flight, suspects, self._affinity, slack)
 
     def _because(self) -> str:
         return "" if self._cause is None else f"; the last one that was asked said: {self._cause}"
@@ -135,3 +137,7 @@ class ChoiceCall:
         if remaining_s <= 0:
             raise DeadlineExceeded("the request's deadline passed")
         return remaining_s
+
+
+def _fingerprint(target: Member) -> str:
+    return "" if target.target is None else target.target.logits_fingerprint

@@ -75,9 +75,7 @@ class Gateway:
             self.member, self.metrics_text, find_controller, self._update, clock, heartbeat_s
         )
         ours = version("outrider")
-        front = OpenAiFront(
-            intake, self._dispatcher, self.view, settings, metrics, time.time, model.system_fingerprint(ours)
-        )
+        front = OpenAiFront(intake, self._dispatcher, self.view, settings, metrics, time.time, ours)
         keys = [key.get_secret_value() for key in settings.api_keys]
         corpora = CorpusDoor(model.pools, lambda: self.view.snapshot)
         self.asgi: ASGIApp = build_asgi(front, self._pages(model, ours), corpora, metrics, keys, _new_id)

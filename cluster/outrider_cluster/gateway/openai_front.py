@@ -49,7 +49,7 @@ class OpenAiFront:
     settings: GatewaySettings
     metrics: GatewayMetrics
     unix_time_s: Callable[[], float]
-    system_fingerprint: str
+    version: str
 
     async def completions(self, request: Request) -> Response:
         """POST /v1/completions.
@@ -104,15 +104,15 @@ class OpenAiFront:
         return json_response(await while_connected(request.receive, whole_answer(head, dialect, deltas)))
 
     def _head(self, name: str, requests: tuple[GenerationRequest, ...]) -> AnswerHead:
-        first = requests[0].sampling
+        first, facts = requests[0].sampling, self.view.facts()
         assert first.seed is not None, "the intake sets seeds"
         return AnswerHead(
             id=name,
             created=int(self.unix_time_s()),
             model=self.intake.model.name,
-            system_fingerprint=self.system_fingerprint,
+            system_fingerprint=self.intake.model.system_fingerprint(self.version, facts.fingerprints),
             seed=first.seed,
-            exact=self.view.facts().exact,
+            exact=facts.exact,
             choices=first.n * len(requests),
             choices_per_prompt=first.n,
             is_synthetic=self.intake.model.is_synthetic,

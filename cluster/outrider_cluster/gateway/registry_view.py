@@ -25,6 +25,8 @@ class ModelFacts:
     vocab_size: int
     max_model_len: int
     exact: bool
+    fingerprints: tuple[str, ...]
+    """Different ones of the targets' logits, in order; more than one means that answers depend on the target."""
 
 
 class RegistryView:
@@ -53,7 +55,7 @@ class RegistryView:
         self._lost_at_s = {name: at for name, at in self._lost_at_s.items() if name in known}
         targets = [member.target for member in self.targets() if member.target is not None]
         if targets:
-            self._facts = _facts_of(targets)
+            self._take_facts(_facts_of(targets))
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -98,6 +100,11 @@ class RegistryView:
         """Return at the next `update`."""
         await self._changed.wait()
 
+    def _take_facts(self, facts: ModelFacts) -> None:
+        if len(facts.fingerprints) > 1 and (self._facts is None or self._facts.fingerprints != facts.fingerprints):
+            _log.error("targets differ in their logits %s: answers depend on the target", facts.fingerprints)
+        self._facts = facts
+
     def _fits(self, member: Member, target: TargetMember) -> bool:
         ours = (self._model.name, self._model.tokenizer.fingerprint)
         theirs = (target.model, target.tokenizer_fingerprint)
@@ -112,4 +119,5 @@ def _facts_of(targets: list[TargetMember]) -> ModelFacts:
         vocab_size=min(target.vocab_size for target in targets),
         max_model_len=min(target.max_model_len for target in targets),
         exact=all(target.exact for target in targets),
+        fingerprints=tuple(sorted({target.logits_fingerprint for target in targets})),
     )

@@ -47,7 +47,12 @@ class ServedModel:
     is_synthetic: bool = False
     """Whether targets pretend to accept proposals, so that no text is the model's; every response says so."""
 
-    def system_fingerprint(self, version: str) -> str:
-        """OpenAI's `system_fingerprint`: changes when the model, its tokenizer or our version does."""
-        text = "\n".join([version, self.name, self.tokenizer.fingerprint])
+    def system_fingerprint(self, version: str, logits: Sequence[str]) -> str:
+        """OpenAI's `system_fingerprint`: changes when the model, its tokenizer or our version does.
+
+        Args:
+            version: ours.
+            logits: fingerprints of the targets' logits; another processor or library has others.
+        """
+        text = "\n".join([version, self.name, self.tokenizer.fingerprint, *logits])
         return f"fp_{hashlib.sha256(text.encode()).hexdigest()[:16]}"

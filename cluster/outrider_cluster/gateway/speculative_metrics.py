@@ -98,7 +98,8 @@ def outrider_extras(choices: Sequence[SpeculationStatistics], exact: bool) -> Ou
 
     Args:
         choices: statistics of each.
-        exact: whether the target's start-up probe found its numerics independent of the batch.
+        exact: whether the target's start-up probe found its numerics independent of the batch, and no choice moved to a
+            target with other logits.
     """
     drafted, accepted = Counter[str](), Counter[str]()
     for statistics in choices:

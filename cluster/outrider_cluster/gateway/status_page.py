@@ -107,6 +107,7 @@ def _target(member: Member) -> Json:
         "kv_usage": target.kv_usage,
         "exact": target.exact,
         "exact_reason": target.exact_reason,
+        "logits_fingerprint": target.logits_fingerprint,
         "depth": target.depth,
         "depth_reason": target.depth_reason,
         "threshold": target.threshold,

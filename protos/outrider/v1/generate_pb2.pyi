@@ -84,7 +84,7 @@ class TokenLogprobs(_message.Message):
     def __init__(self, token_id: _Optional[int] = ..., logprob: _Optional[float] = ..., top_ids: _Optional[_Iterable[int]] = ..., top_logprobs: _Optional[_Iterable[float]] = ..., rank: _Optional[int] = ...) -> None: ...
 
 class Finished(_message.Message):
-    __slots__ = ("reason", "stop_token_id", "stop_string", "seed", "prompt_tokens", "completion_tokens", "cached_tokens", "speculation", "queue_time_us", "time_to_first_token_us", "generation_time_us")
+    __slots__ = ("reason", "stop_token_id", "stop_string", "seed", "prompt_tokens", "completion_tokens", "cached_tokens", "speculation", "queue_time_us", "time_to_first_token_us", "generation_time_us", "mixed_logits")
     REASON_FIELD_NUMBER: _ClassVar[int]
     STOP_TOKEN_ID_FIELD_NUMBER: _ClassVar[int]
     STOP_STRING_FIELD_NUMBER: _ClassVar[int]
@@ -96,6 +96,7 @@ class Finished(_message.Message):
     QUEUE_TIME_US_FIELD_NUMBER: _ClassVar[int]
     TIME_TO_FIRST_TOKEN_US_FIELD_NUMBER: _ClassVar[int]
     GENERATION_TIME_US_FIELD_NUMBER: _ClassVar[int]
+    MIXED_LOGITS_FIELD_NUMBER: _ClassVar[int]
     reason: FinishReason
     stop_token_id: int
     stop_string: str
@@ -107,4 +108,5 @@ class Finished(_message.Message):
     queue_time_us: int
     time_to_first_token_us: int
     generation_time_us: int
-    def __init__(self, reason: _Optional[_Union[FinishReason, str]] = ..., stop_token_id: _Optional[int] = ..., stop_string: _Optional[str] = ..., seed: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., speculation: _Optional[_Union[_common_pb2.SpeculationStatistics, _Mapping]] = ..., queue_time_us: _Optional[int] = ..., time_to_first_token_us: _Optional[int] = ..., generation_time_us: _Optional[int] = ...) -> None: ...
+    mixed_logits: bool
+    def __init__(self, reason: _Optional[_Union[FinishReason, str]] = ..., stop_token_id: _Optional[int] = ..., stop_string: _Optional[str] = ..., seed: _Optional[int] = ..., prompt_tokens: _Optional[int] = ..., completion_tokens: _Optional[int] = ..., cached_tokens: _Optional[int] = ..., speculation: _Optional[_Union[_common_pb2.SpeculationStatistics, _Mapping]] = ..., queue_time_us: _Optional[int] = ..., time_to_first_token_us: _Optional[int] = ..., generation_time_us: _Optional[int] = ..., mixed_logits: _Optional[bool] = ...) -> None: ...

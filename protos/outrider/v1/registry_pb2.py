@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aoutrider/v1/registry.proto\x12\x0boutrider.v1\"\x9a\x02\n\x06Member\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.outrider.v1.MemberKind\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.outrider.v1.MemberState\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x0c\n\x04node\x18\x05 \x01(\t\x12\x0b\n\x03pid\x18\x06 \x01(\r\x12\'\n\x05\x64raft\x18\x07 \x01(\x0b\x32\x18.outrider.v1.DraftMember\x12)\n\x06target\x18\x08 \x01(\x0b\x32\x19.outrider.v1.TargetMember\x12+\n\x07gateway\x18\t \x01(\x0b\x32\x1a.outrider.v1.GatewayMember\"\x87\x01\n\x0b\x44raftMember\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x10\n\x08sessions\x18\x03 \x01(\r\x12\x14\n\x0cmax_sessions\x18\x04 \x01(\r\x12\r\n\x05\x66\x61ult\x18\x05 \x01(\t\x12\x0e\n\x06\x62usy_s\x18\x06 \x01(\x01\x12\x13\n\x0bqueued_rows\x18\x07 \x01(\r\"9\n\rGatewayMember\x12\x11\n\tin_flight\x18\x01 \x01(\r\x12\x15\n\rmax_in_flight\x18\x02 \x01(\r\"\xeb\x03\n\x0cTargetMember\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\r\x12\x0f\n\x07waiting\x18\x03 \x01(\r\x12\x10\n\x08kv_usage\x18\x04 \x01(\x01\x12\r\n\x05\x65xact\x18\x05 \x01(\x08\x12\x14\n\x0c\x65xact_reason\x18\x06 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x07 \x01(\r\x12\x14\n\x0c\x64\x65pth_reason\x18\x08 \x01(\t\x12+\n\x0b\x64raft_links\x18\t \x03(\x0b\x32\x16.outrider.v1.DraftLink\x12\x1d\n\x15tokenizer_fingerprint\x18\n \x01(\t\x12\x12\n\nvocab_size\x18\x0b \x01(\r\x12\x15\n\rmax_model_len\x18\x0c \x01(\r\x12,\n\x0bpool_wishes\x18\r \x03(\x0b\x32\x17.outrider.v1.PoolWishes\x12\x18\n\x10\x63ommitted_tokens\x18\x0e \x01(\x04\x12\x12\n\ndecoding_s\x18\x0f \x01(\x01\x12\x11\n\tthreshold\x18\x10 \x01(\x01\x12\x1c\n\x14goodput_tokens_per_s\x18\x11 \x01(\x01\x12&\n\x1epredicted_goodput_tokens_per_s\x18\x12 \x01(\x01\x12\"\n\x1aplain_goodput_tokens_per_s\x18\x13 \x01(\x01\"\xbe\x03\n\nPoolWishes\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0e\n\x06wished\x18\x02 \x01(\x04\x12\x0c\n\x04late\x18\x03 \x01(\x04\x12\x10\n\x08unserved\x18\x04 \x01(\x04\x12\x10\n\x08verified\x18\x05 \x01(\x04\x12\x17\n\x0f\x61\x63\x63\x65pted_tokens\x18\x06 \x01(\x04\x12\x35\n\x07\x61nswers\x18\x07 \x03(\x0b\x32$.outrider.v1.PoolWishes.AnswersEntry\x12\x35\n\x07\x64ropped\x18\x08 \x03(\x0b\x32$.outrider.v1.PoolWishes.DroppedEntry\x12\x35\n\x07\x63hoices\x18\t \x03(\x0b\x32$.outrider.v1.PoolWishes.ChoicesEntry\x12\x12\n\nacceptance\x18\n \x03(\x01\x1a.\n\x0c\x41nswersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a.\n\x0c\x44roppedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a.\n\x0c\x43hoicesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"_\n\tDraftLink\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x10\n\x08sessions\x18\x05 \x01(\r\"\xa8\x01\n\x0fScalingDecision\x12\x12\n\ndeployment\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65sired\x18\x02 \x01(\r\x12\x0e\n\x06wanted\x18\x03 \x01(\r\x12\x14\n\x0cmin_replicas\x18\x04 \x01(\r\x12\x14\n\x0cmax_replicas\x18\x05 \x01(\r\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12$\n\x07\x66igures\x18\x07 \x03(\x0b\x32\x13.outrider.v1.Figure\"%\n\x06\x46igure\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\"Y\n\x10HeartbeatRequest\x12#\n\x06member\x18\x01 \x01(\x0b\x32\x13.outrider.v1.Member\x12\x0f\n\x07metrics\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\"h\n\x11HeartbeatResponse\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.outrider.v1.Member\x12-\n\x07scaling\x18\x02 \x03(\x0b\x32\x1c.outrider.v1.ScalingDecision\"\x14\n\x12GetSnapshotRequest\"j\n\x13GetSnapshotResponse\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.outrider.v1.Member\x12-\n\x07scaling\x18\x02 \x03(\x0b\x32\x1c.outrider.v1.ScalingDecision\"\x13\n\x11GetMetricsRequest\"\"\n\x12GetMetricsResponse\x12\x0c\n\x04text\x18\x01 \x01(\t*q\n\nMemberKind\x12\x1b\n\x17MEMBER_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13MEMBER_KIND_GATEWAY\x10\x01\x12\x16\n\x12MEMBER_KIND_TARGET\x10\x02\x12\x15\n\x11MEMBER_KIND_DRAFT\x10\x03*y\n\x0bMemberState\x12\x1c\n\x18MEMBER_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15MEMBER_STATE_STARTING\x10\x01\x12\x16\n\x12MEMBER_STATE_READY\x10\x02\x12\x19\n\x15MEMBER_STATE_DRAINING\x10\x03\x32\xfe\x01\n\x0fRegistryService\x12J\n\tHeartbeat\x12\x1d.outrider.v1.HeartbeatRequest\x1a\x1e.outrider.v1.HeartbeatResponse\x12P\n\x0bGetSnapshot\x12\x1f.outrider.v1.GetSnapshotRequest\x1a .outrider.v1.GetSnapshotResponse\x12M\n\nGetMetrics\x12\x1e.outrider.v1.GetMetricsRequest\x1a\x1f.outrider.v1.GetMetricsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aoutrider/v1/registry.proto\x12\x0boutrider.v1\"\x9a\x02\n\x06Member\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12%\n\x04kind\x18\x02 \x01(\x0e\x32\x17.outrider.v1.MemberKind\x12\'\n\x05state\x18\x03 \x01(\x0e\x32\x18.outrider.v1.MemberState\x12\x0f\n\x07\x61\x64\x64ress\x18\x04 \x01(\t\x12\x0c\n\x04node\x18\x05 \x01(\t\x12\x0b\n\x03pid\x18\x06 \x01(\r\x12\'\n\x05\x64raft\x18\x07 \x01(\x0b\x32\x18.outrider.v1.DraftMember\x12)\n\x06target\x18\x08 \x01(\x0b\x32\x19.outrider.v1.TargetMember\x12+\n\x07gateway\x18\t \x01(\x0b\x32\x1a.outrider.v1.GatewayMember\"\x87\x01\n\x0b\x44raftMember\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0e\n\x06method\x18\x02 \x01(\t\x12\x10\n\x08sessions\x18\x03 \x01(\r\x12\x14\n\x0cmax_sessions\x18\x04 \x01(\r\x12\r\n\x05\x66\x61ult\x18\x05 \x01(\t\x12\x0e\n\x06\x62usy_s\x18\x06 \x01(\x01\x12\x13\n\x0bqueued_rows\x18\x07 \x01(\r\"9\n\rGatewayMember\x12\x11\n\tin_flight\x18\x01 \x01(\r\x12\x15\n\rmax_in_flight\x18\x02 \x01(\r\"\x87\x04\n\x0cTargetMember\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\r\x12\x0f\n\x07waiting\x18\x03 \x01(\r\x12\x10\n\x08kv_usage\x18\x04 \x01(\x01\x12\r\n\x05\x65xact\x18\x05 \x01(\x08\x12\x14\n\x0c\x65xact_reason\x18\x06 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x07 \x01(\r\x12\x14\n\x0c\x64\x65pth_reason\x18\x08 \x01(\t\x12+\n\x0b\x64raft_links\x18\t \x03(\x0b\x32\x16.outrider.v1.DraftLink\x12\x1d\n\x15tokenizer_fingerprint\x18\n \x01(\t\x12\x12\n\nvocab_size\x18\x0b \x01(\r\x12\x15\n\rmax_model_len\x18\x0c \x01(\r\x12,\n\x0bpool_wishes\x18\r \x03(\x0b\x32\x17.outrider.v1.PoolWishes\x12\x18\n\x10\x63ommitted_tokens\x18\x0e \x01(\x04\x12\x12\n\ndecoding_s\x18\x0f \x01(\x01\x12\x11\n\tthreshold\x18\x10 \x01(\x01\x12\x1c\n\x14goodput_tokens_per_s\x18\x11 \x01(\x01\x12&\n\x1epredicted_goodput_tokens_per_s\x18\x12 \x01(\x01\x12\"\n\x1aplain_goodput_tokens_per_s\x18\x13 \x01(\x01\x12\x1a\n\x12logits_fingerprint\x18\x14 \x01(\t\"\xbe\x03\n\nPoolWishes\x12\x0c\n\x04pool\x18\x01 \x01(\t\x12\x0e\n\x06wished\x18\x02 \x01(\x04\x12\x0c\n\x04late\x18\x03 \x01(\x04\x12\x10\n\x08unserved\x18\x04 \x01(\x04\x12\x10\n\x08verified\x18\x05 \x01(\x04\x12\x17\n\x0f\x61\x63\x63\x65pted_tokens\x18\x06 \x01(\x04\x12\x35\n\x07\x61nswers\x18\x07 \x03(\x0b\x32$.outrider.v1.PoolWishes.AnswersEntry\x12\x35\n\x07\x64ropped\x18\x08 \x03(\x0b\x32$.outrider.v1.PoolWishes.DroppedEntry\x12\x35\n\x07\x63hoices\x18\t \x03(\x0b\x32$.outrider.v1.PoolWishes.ChoicesEntry\x12\x12\n\nacceptance\x18\n \x03(\x01\x1a.\n\x0c\x41nswersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a.\n\x0c\x44roppedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\x1a.\n\x0c\x43hoicesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x04:\x02\x38\x01\"_\n\tDraftLink\x12\x13\n\x0bincarnation\x18\x01 \x01(\t\x12\x0c\n\x04pool\x18\x02 \x01(\t\x12\r\n\x05state\x18\x03 \x01(\t\x12\x0e\n\x06reason\x18\x04 \x01(\t\x12\x10\n\x08sessions\x18\x05 \x01(\r\"\xa8\x01\n\x0fScalingDecision\x12\x12\n\ndeployment\x18\x01 \x01(\t\x12\x0f\n\x07\x64\x65sired\x18\x02 \x01(\r\x12\x0e\n\x06wanted\x18\x03 \x01(\r\x12\x14\n\x0cmin_replicas\x18\x04 \x01(\r\x12\x14\n\x0cmax_replicas\x18\x05 \x01(\r\x12\x0e\n\x06reason\x18\x06 \x01(\t\x12$\n\x07\x66igures\x18\x07 \x03(\x0b\x32\x13.outrider.v1.Figure\"%\n\x06\x46igure\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01\"Y\n\x10HeartbeatRequest\x12#\n\x06member\x18\x01 \x01(\x0b\x32\x13.outrider.v1.Member\x12\x0f\n\x07metrics\x18\x02 \x01(\t\x12\x0f\n\x07leaving\x18\x03 \x01(\x08\"h\n\x11HeartbeatResponse\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.outrider.v1.Member\x12-\n\x07scaling\x18\x02 \x03(\x0b\x32\x1c.outrider.v1.ScalingDecision\"\x14\n\x12GetSnapshotRequest\"j\n\x13GetSnapshotResponse\x12$\n\x07members\x18\x01 \x03(\x0b\x32\x13.outrider.v1.Member\x12-\n\x07scaling\x18\x02 \x03(\x0b\x32\x1c.outrider.v1.ScalingDecision\"\x13\n\x11GetMetricsRequest\"\"\n\x12GetMetricsResponse\x12\x0c\n\x04text\x18\x01 \x01(\t*q\n\nMemberKind\x12\x1b\n\x17MEMBER_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13MEMBER_KIND_GATEWAY\x10\x01\x12\x16\n\x12MEMBER_KIND_TARGET\x10\x02\x12\x15\n\x11MEMBER_KIND_DRAFT\x10\x03*y\n\x0bMemberState\x12\x1c\n\x18MEMBER_STATE_UNSPECIFIED\x10\x00\x12\x19\n\x15MEMBER_STATE_STARTING\x10\x01\x12\x16\n\x12MEMBER_STATE_READY\x10\x02\x12\x19\n\x15MEMBER_STATE_DRAINING\x10\x03\x32\xfe\x01\n\x0fRegistryService\x12J\n\tHeartbeat\x12\x1d.outrider.v1.HeartbeatRequest\x1a\x1e.outrider.v1.HeartbeatResponse\x12P\n\x0bGetSnapshot\x12\x1f.outrider.v1.GetSnapshotRequest\x1a .outrider.v1.GetSnapshotResponse\x12M\n\nGetMetrics\x12\x1e.outrider.v1.GetMetricsRequest\x1a\x1f.outrider.v1.GetMetricsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,10 +37,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_POOLWISHES_DROPPEDENTRY']._serialized_options = b'8\001'
   _globals['_POOLWISHES_CHOICESENTRY']._loaded_options = None
   _globals['_POOLWISHES_CHOICESENTRY']._serialized_options = b'8\001'
-  _globals['_MEMBERKIND']._serialized_start=2159
-  _globals['_MEMBERKIND']._serialized_end=2272
-  _globals['_MEMBERSTATE']._serialized_start=2274
-  _globals['_MEMBERSTATE']._serialized_end=2395
+  _globals['_MEMBERKIND']._serialized_start=2187
+  _globals['_MEMBERKIND']._serialized_end=2300
+  _globals['_MEMBERSTATE']._serialized_start=2302
+  _globals['_MEMBERSTATE']._serialized_end=2423
   _globals['_MEMBER']._serialized_start=44
   _globals['_MEMBER']._serialized_end=326
   _globals['_DRAFTMEMBER']._serialized_start=329
@@ -48,33 +48,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GATEWAYMEMBER']._serialized_start=466
   _globals['_GATEWAYMEMBER']._serialized_end=523
   _globals['_TARGETMEMBER']._serialized_start=526
-  _globals['_TARGETMEMBER']._serialized_end=1017
-  _globals['_POOLWISHES']._serialized_start=1020
-  _globals['_POOLWISHES']._serialized_end=1466
-  _globals['_POOLWISHES_ANSWERSENTRY']._serialized_start=1324
-  _globals['_POOLWISHES_ANSWERSENTRY']._serialized_end=1370
-  _globals['_POOLWISHES_DROPPEDENTRY']._serialized_start=1372
-  _globals['_POOLWISHES_DROPPEDENTRY']._serialized_end=1418
-  _globals['_POOLWISHES_CHOICESENTRY']._serialized_start=1420
-  _globals['_POOLWISHES_CHOICESENTRY']._serialized_end=1466
-  _globals['_DRAFTLINK']._serialized_start=1468
-  _globals['_DRAFTLINK']._serialized_end=1563
-  _globals['_SCALINGDECISION']._serialized_start=1566
-  _globals['_SCALINGDECISION']._serialized_end=1734
-  _globals['_FIGURE']._serialized_start=1736
-  _globals['_FIGURE']._serialized_end=1773
-  _globals['_HEARTBEATREQUEST']._serialized_start=1775
-  _globals['_HEARTBEATREQUEST']._serialized_end=1864
-  _globals['_HEARTBEATRESPONSE']._serialized_start=1866
-  _globals['_HEARTBEATRESPONSE']._serialized_end=1970
-  _globals['_GETSNAPSHOTREQUEST']._serialized_start=1972
-  _globals['_GETSNAPSHOTREQUEST']._serialized_end=1992
-  _globals['_GETSNAPSHOTRESPONSE']._serialized_start=1994
-  _globals['_GETSNAPSHOTRESPONSE']._serialized_end=2100
-  _globals['_GETMETRICSREQUEST']._serialized_start=2102
-  _globals['_GETMETRICSREQUEST']._serialized_end=2121
-  _globals['_GETMETRICSRESPONSE']._serialized_start=2123
-  _globals['_GETMETRICSRESPONSE']._serialized_end=2157
-  _globals['_REGISTRYSERVICE']._serialized_start=2398
-  _globals['_REGISTRYSERVICE']._serialized_end=2652
+  _globals['_TARGETMEMBER']._serialized_end=1045
+  _globals['_POOLWISHES']._serialized_start=1048
+  _globals['_POOLWISHES']._serialized_end=1494
+  _globals['_POOLWISHES_ANSWERSENTRY']._serialized_start=1352
+  _globals['_POOLWISHES_ANSWERSENTRY']._serialized_end=1398
+  _globals['_POOLWISHES_DROPPEDENTRY']._serialized_start=1400
+  _globals['_POOLWISHES_DROPPEDENTRY']._serialized_end=1446
+  _globals['_POOLWISHES_CHOICESENTRY']._serialized_start=1448
+  _globals['_POOLWISHES_CHOICESENTRY']._serialized_end=1494
+  _globals['_DRAFTLINK']._serialized_start=1496
+  _globals['_DRAFTLINK']._serialized_end=1591
+  _globals['_SCALINGDECISION']._serialized_start=1594
+  _globals['_SCALINGDECISION']._serialized_end=1762
+  _globals['_FIGURE']._serialized_start=1764
+  _globals['_FIGURE']._serialized_end=1801
+  _globals['_HEARTBEATREQUEST']._serialized_start=1803
+  _globals['_HEARTBEATREQUEST']._serialized_end=1892
+  _globals['_HEARTBEATRESPONSE']._serialized_start=1894
+  _globals['_HEARTBEATRESPONSE']._serialized_end=1998
+  _globals['_GETSNAPSHOTREQUEST']._serialized_start=2000
+  _globals['_GETSNAPSHOTREQUEST']._serialized_end=2020
+  _globals['_GETSNAPSHOTRESPONSE']._serialized_start=2022
+  _globals['_GETSNAPSHOTRESPONSE']._serialized_end=2128
+  _globals['_GETMETRICSREQUEST']._serialized_start=2130
+  _globals['_GETMETRICSREQUEST']._serialized_end=2149
+  _globals['_GETMETRICSRESPONSE']._serialized_start=2151
+  _globals['_GETMETRICSRESPONSE']._serialized_end=2185
+  _globals['_REGISTRYSERVICE']._serialized_start=2426
+  _globals['_REGISTRYSERVICE']._serialized_end=2680
 # @@protoc_insertion_point(module_scope)

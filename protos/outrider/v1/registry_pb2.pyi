@@ -78,7 +78,7 @@ class GatewayMember(_message.Message):
     def __init__(self, in_flight: _Optional[int] = ..., max_in_flight: _Optional[int] = ...) -> None: ...
 
 class TargetMember(_message.Message):
-    __slots__ = ("model", "running", "waiting", "kv_usage", "exact", "exact_reason", "depth", "depth_reason", "draft_links", "tokenizer_fingerprint", "vocab_size", "max_model_len", "pool_wishes", "committed_tokens", "decoding_s", "threshold", "goodput_tokens_per_s", "predicted_goodput_tokens_per_s", "plain_goodput_tokens_per_s")
+    __slots__ = ("model", "running", "waiting", "kv_usage", "exact", "exact_reason", "depth", "depth_reason", "draft_links", "tokenizer_fingerprint", "vocab_size", "max_model_len", "pool_wishes", "committed_tokens", "decoding_s", "threshold", "goodput_tokens_per_s", "predicted_goodput_tokens_per_s", "plain_goodput_tokens_per_s", "logits_fingerprint")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     WAITING_FIELD_NUMBER: _ClassVar[int]
@@ -98,6 +98,7 @@ class TargetMember(_message.Message):
     GOODPUT_TOKENS_PER_S_FIELD_NUMBER: _ClassVar[int]
     PREDICTED_GOODPUT_TOKENS_PER_S_FIELD_NUMBER: _ClassVar[int]
     PLAIN_GOODPUT_TOKENS_PER_S_FIELD_NUMBER: _ClassVar[int]
+    LOGITS_FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
     model: str
     running: int
     waiting: int
@@ -117,7 +118,8 @@ class TargetMember(_message.Message):
     goodput_tokens_per_s: float
     predicted_goodput_tokens_per_s: float
     plain_goodput_tokens_per_s: float
-    def __init__(self, model: _Optional[str] = ..., running: _Optional[int] = ..., waiting: _Optional[int] = ..., kv_usage: _Optional[float] = ..., exact: _Optional[bool] = ..., exact_reason: _Optional[str] = ..., depth: _Optional[int] = ..., depth_reason: _Optional[str] = ..., draft_links: _Optional[_Iterable[_Union[DraftLink, _Mapping]]] = ..., tokenizer_fingerprint: _Optional[str] = ..., vocab_size: _Optional[int] = ..., max_model_len: _Optional[int] = ..., pool_wishes: _Optional[_Iterable[_Union[PoolWishes, _Mapping]]] = ..., committed_tokens: _Optional[int] = ..., decoding_s: _Optional[float] = ..., threshold: _Optional[float] = ..., goodput_tokens_per_s: _Optional[float] = ..., predicted_goodput_tokens_per_s: _Optional[float] = ..., plain_goodput_tokens_per_s: _Optional[float] = ...) -> None: ...
+    logits_fingerprint: str
+    def __init__(self, model: _Optional[str] = ..., running: _Optional[int] = ..., waiting: _Optional[int] = ..., kv_usage: _Optional[float] = ..., exact: _Optional[bool] = ..., exact_reason: _Optional[str] = ..., depth: _Optional[int] = ..., depth_reason: _Optional[str] = ..., draft_links: _Optional[_Iterable[_Union[DraftLink, _Mapping]]] = ..., tokenizer_fingerprint: _Optional[str] = ..., vocab_size: _Optional[int] = ..., max_model_len: _Optional[int] = ..., pool_wishes: _Optional[_Iterable[_Union[PoolWishes, _Mapping]]] = ..., committed_tokens: _Optional[int] = ..., decoding_s: _Optional[float] = ..., threshold: _Optional[float] = ..., goodput_tokens_per_s: _Optional[float] = ..., predicted_goodput_tokens_per_s: _Optional[float] = ..., plain_goodput_tokens_per_s: _Optional[float] = ..., logits_fingerprint: _Optional[str] = ...) -> None: ...
 
 class PoolWishes(_message.Message):
     __slots__ = ("pool", "wished", "late", "unserved", "verified", "accepted_tokens", "answers", "dropped", "choices", "acceptance")

@@ -97,6 +97,19 @@ def test_what_is_not_as_it_should_be_is_said_in_lines_of_its_own() -> None:
     ]
 
 
+def test_targets_that_differ_in_their_logits_are_named() -> None:
+    def target(name: str, fingerprint: str) -> Member:
+        facts = TargetMember(MODEL, 0, 0, 0.0, True, "", 4, "static", "f", 9, 9, logits_fingerprint=fingerprint)
+        return Member(name, MemberKind.TARGET, MemberState.READY, "h:1", "n", 1, target=facts)
+
+    alike, other = (target("t1", "aa"), target("t2", "aa")), target("t3", "bb")
+    assert list(faults(status_page(Snapshot(alike), MODEL, [], 0.1))) == []
+    assert list(faults(status_page(Snapshot((*alike, other)), MODEL, [], 0.1))) == [
+        "targets differ in their logits, so that answers depend on the target: "
+        "t1, t2 with fingerprint aa; t3 with fingerprint bb"
+    ]
+
+
 def test_ids_of_workers_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
     worker = "0123456789abcdef" * 2
     draft = DraftMember("ngram", "ngram", 0, 9)

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from outrider_cluster.controller.cluster_metrics import ClusterMetrics
 from outrider_cluster.controller.metric_sum import MetricSum
-from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot
+from outrider_wire.registry import Member, MemberKind, MemberState, Snapshot, TargetMember
 
 ACCEPTED = "vllm:spec_decode_num_accepted_tokens"
 
@@ -128,3 +128,15 @@ def test_members_are_counted_by_kind_and_state() -> None:
     assert value(text, "outrider_cluster_members", kind="draft", state="ready") == 1
     assert value(text, "outrider_cluster_members", kind="target", state="starting") == 1
     assert math.isnan(value(metrics.render({}, Snapshot()), "outrider_cluster_members", kind="draft", state="ready"))
+
+
+def test_fingerprints_of_ready_targets_are_counted_by_model() -> None:
+    def target(name: str, fingerprint: str, state: MemberState = MemberState.READY) -> Member:
+        facts = TargetMember("m", 0, 0, 0.0, True, "", 0, "", "t", 9, 9, logits_fingerprint=fingerprint)
+        return Member(name, MemberKind.TARGET, state, "", "", 1, target=facts)
+
+    metrics, name = ClusterMetrics(1000), "outrider_cluster_logits_fingerprints"
+    alike = (target("a", "f"), target("b", "f"), target("c", "g", MemberState.DRAINING))
+    assert value(metrics.render({}, Snapshot(alike)), name, model_name="m") == 1
+    assert value(metrics.render({}, Snapshot((*alike, target("d", "g")))), name, model_name="m") == 2
+    assert math.isnan(value(metrics.render({}, Snapshot()), name, model_name="m"))

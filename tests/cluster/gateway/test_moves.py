@@ -106,6 +106,40 @@ async def test_a_stream_survives_the_death_of_its_targets_server() -> None:
         assert text == targets[0].answer(all_requests(bench)[0]).decode()
 
 
+async def test_an_answer_goes_on_where_logits_are_the_same() -> None:
+    """Whichever of four targets gets it first, of the other three only one computes what that one did."""
+    hook = lose_first(5)
+    targets = [ScriptedTarget(name, before_token=hook, logits_fingerprint=name[0]) for name in ("a1", "a2", "b1", "b2")]
+    async with gateway_bench(targets) as bench:
+        answer = (await bench.chat(max_tokens=12)).json()
+    asked = [target.logits_fingerprint for target in targets for _ in target.requests]
+    assert len(asked) == 2 and len(set(asked)) == 1
+    assert answer["outrider"]["exact"] is True
+
+
+async def test_an_answer_says_that_it_went_on_where_logits_are_others() -> None:
+    hook = lose_first(5)
+    targets = [ScriptedTarget(name, before_token=hook, logits_fingerprint=name) for name in "ab"]
+    async with gateway_bench(targets) as bench:
+        moved = (await bench.chat(max_tokens=12)).json()
+        whole = (await bench.chat(max_tokens=12)).json()
+    assert moved["choices"][0]["message"]["content"]
+    assert moved["outrider"]["exact"] is False
+    assert whole["outrider"]["exact"] is True, "each target is exact by itself"
+
+
+async def test_the_system_fingerprint_follows_the_logits_of_the_targets() -> None:
+    async def fingerprint(*logits: str) -> str:
+        targets = [ScriptedTarget(f"t{i}", logits_fingerprint=value) for i, value in enumerate(logits)]
+        async with gateway_bench(targets) as bench:
+            found: str = (await bench.chat(max_tokens=2)).json()["system_fingerprint"]
+        return found
+
+    one, same, other, both = [await fingerprint(*logits) for logits in ("a", "aa", "b", "ba")]
+    assert one == same
+    assert len({one, other, both}) == 3
+
+
 async def test_every_choice_moves_by_itself() -> None:
     hook = lose_first(4, losses=2)
     targets = [ScriptedTarget("a", before_token=hook), ScriptedTarget("b", before_token=hook), ScriptedTarget("c")]

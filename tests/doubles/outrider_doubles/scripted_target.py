@@ -76,6 +76,7 @@ class ScriptedTarget:
     """Of every answer that may be drafted for."""
     max_model_len: int = 512
     depth_reason: str = "static"
+    logits_fingerprint: str = "f0"
     requests: list[GenerationRequest] = field(default_factory=list)
     deadlines_s: list[float | None] = field(default_factory=list)
     running: int = 0
@@ -107,6 +108,7 @@ class ScriptedTarget:
             tokenizer_fingerprint=ByteTokenizer.fingerprint,
             vocab_size=VOCAB_SIZE,
             max_model_len=self.max_model_len,
+            logits_fingerprint=self.logits_fingerprint,
         )
         address = self.server.address
         return Member(self.incarnation, MemberKind.TARGET, state, address, "node", 1, target=target)

@@ -120,6 +120,7 @@ finished = st.builds(
     u64,
     u64,
     u64,
+    st.booleans(),
 )
 logprob = st.floats(width=32, allow_nan=False)
 token_logprobs = st.builds(TokenLogprobs, token, logprob, some(st.builds(Alternative, token, logprob)), u32)
@@ -160,6 +161,7 @@ target_members = st.builds(
     double,
     double,
     double,
+    name,
 )
 gateway_members = st.builds(GatewayMember, u32, u32)
 members = st.builds(
