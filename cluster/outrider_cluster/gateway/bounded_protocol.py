@@ -14,6 +14,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from outrider_cluster.gateway.errors import error_body
+from outrider_cluster.gateway.plain_parser import PlainParser
 from outrider_cluster.gateway.settings import GatewaySettings
 
 ABORT_EXTENSION = "outrider.abort"
@@ -41,6 +42,8 @@ class _BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._reader = PlainParser(self)
+        self.parser = self._reader  # type: ignore[assignment]
         self._in_head = True
         self._is_leaving = False
         self._idle_bytes = 0
@@ -82,6 +85,8 @@ class _BoundedProtocol(HttpToolsProtocol):
         super().eof_received()
 
     def on_headers_complete(self) -> None:
+        if self._reader.is_offered:
+            return
         self._in_head, self._idle_bytes = False, 0
         self._stop()
         super().on_headers_complete()
@@ -97,6 +102,8 @@ class _BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._reader.is_offered:
+            return
         self._in_head, self._idle_bytes = True, 0
         super().on_message_complete()
 

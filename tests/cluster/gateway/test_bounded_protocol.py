@@ -64,6 +64,41 @@ async def test_a_long_extension_of_a_chunk_is_refused_and_a_body_of_many_chunks_
             assert (await asyncio.wait_for(reader.readline(), 30)).startswith(b"HTTP/1.1 200 ")
 
 
+OFFER = (
+    b"Connection: keep-alive, Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABk\r\n"
+)
+BODY = b'{"prompt":"a","max_tokens":1,"seed":1}'
+FRAMED = {
+    "length": b"content-length: %d\r\n\r\n%b" % (len(BODY), BODY),
+    "chunks": b"transfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
+}
+
+
+@pytest.mark.parametrize("piece", [1, 97, 10_000])
+@pytest.mark.parametrize("framed", FRAMED.values(), ids=FRAMED)
+@pytest.mark.parametrize("offer", [OFFER, OFFER.replace(b"h2c", b"websocket")], ids=["h2c", "websocket"])
+async def test_an_offer_to_change_the_protocol_is_overlooked(offer: bytes, framed: bytes, piece: int) -> None:
+    """In pieces of any size, twice on one connection: the body is read, and so is what follows it."""
+    async with gateway_bench() as bench, connection(bench) as (reader, writer):
+        for _ in range(2):
+            request = POST + offer + framed
+            for start in range(0, len(request), piece):
+                writer.write(request[start : start + piece])
+                await writer.drain()
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 30)
+            assert head.startswith(b"HTTP/1.1 200 ") and b"connection: close" not in head.lower()
+            length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            answer = json.loads(await asyncio.wait_for(reader.readexactly(length), 30))
+            assert answer["usage"]["completion_tokens"] == 1
+
+
+async def test_other_protocols_than_http_are_refused() -> None:
+    async with gateway_bench() as bench, connection(bench) as (reader, writer):
+        writer.write(b"CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n")
+        status = (await asyncio.wait_for(reader.readline(), 30)).split()[1]
+        assert status in (b"400", b"404", b"405")
+
+
 @pytest.mark.parametrize("begun", [b"", b"GET /health HTTP/1.1\r\nhost: x\r\n"])
 async def test_a_connection_that_sends_no_whole_head_is_closed(begun: bytes) -> None:
     async with gateway_bench(settings=free_ports(head_timeout_s=0.2)) as bench, connection(bench) as (reader, writer):
