@@ -27,6 +27,9 @@ def check_supported(model: PreTrainedModel, max_model_len: int) -> None:
     """
     name = type(model).__name__
     config = model.config.get_text_config()
+    num_layers = getattr(config, "num_hidden_layers", 1)
+    if num_layers < 1:
+        raise ModelRefused(f"{name}: num_hidden_layers is {num_layers}; only models with layers are served")
     if config.is_encoder_decoder:
         raise ModelRefused(f"{name}: is_encoder_decoder is true; only decoders are served")
     if getattr(model, "_is_stateful", False):

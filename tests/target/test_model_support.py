@@ -66,6 +66,7 @@ def small_model(architecture: str, **overrides: Any) -> Any:
         ("gemma2", {}, "attn_logit_softcapping"),
         ("gemma3_text", {"use_bidirectional_attention": True}, "use_bidirectional_attention"),
         ("falcon", {"alibi": True}, "alibi"),
+        ("llama", {"num_hidden_layers": 0}, "num_hidden_layers is 0"),
     ],
 )
 def test_settings_that_we_cannot_serve_are_refused_by_name(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from outrider_runtime.errors import ModelRefused, shorten
+from outrider_runtime.errors import ModelRefused, Words, shorten
 from outrider_runtime.models.checks import check_model_folder
 
 ModelDtype = Literal["float32", "bfloat16"]
@@ -39,32 +41,46 @@ def read_config(folder: Path) -> Any:
         ModelRefused: the folder fails `check_model_folder`, or holds another kind of model.
     """
     check_model_folder(folder)
-    try:
+    with failures_refused(folder / "config.json"):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
-    except (ValueError, KeyError, OSError, TypeError) as error:
-        raise ModelRefused(f"{folder / 'config.json'}: {error}") from error
     if config.model_type not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES:
         raise ModelRefused(f"{folder / 'config.json'}: model_type {config.model_type!r} is no causal language model")
     return config
 
 
-def _load(folder: Path, config: Any, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
+@contextmanager
+def failures_refused(path: Path) -> Iterator[None]:
+    """Around calls of transformers, which checks few settings itself: a wrong one breaks whatever code uses it.
+
+    Raises:
+        ModelRefused: anything but a lack of memory went wrong; it names `path`.
+    """
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
-            folder,
-            config=config,
-            dtype=dtype,
-            use_safetensors=True,
-            local_files_only=True,
-            trust_remote_code=False,
-            # Both kinds of gaps are reported below, by name.
-            ignore_mismatched_sizes=True,
-            output_loading_info=True,
-        )
-    except SafetensorError as error:
-        raise ModelRefused(f"{_broken_file(folder)}: cannot be loaded: {error}") from error
-    except (ValueError, OSError, RuntimeError) as error:
-        raise ModelRefused(f"{folder}: cannot be loaded: {error}") from error
+        yield
+    except (ModelRefused, MemoryError):
+        raise
+    except Exception as error:
+        told = shorten(Words(" ".join(str(error).split())), 300)
+        kind = "" if isinstance(error, (ValueError, OSError, RuntimeError)) else f"{type(error).__name__}: "
+        raise ModelRefused(f"{path}: cannot be loaded: {kind}{told}") from error
+
+
+def _load(folder: Path, config: Any, dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
+    with failures_refused(folder):
+        try:
+            model, report = AutoModelForCausalLM.from_pretrained(
+                folder,
+                config=config,
+                dtype=dtype,
+                use_safetensors=True,
+                local_files_only=True,
+                trust_remote_code=False,
+                # Both kinds of gaps are reported above, by name.
+                ignore_mismatched_sizes=True,
+                output_loading_info=True,
+            )
+        except SafetensorError as error:
+            raise ModelRefused(f"{_broken_file(folder)}: cannot be loaded: {error}") from error
     return model, report
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from outrider_runtime.errors import ModelRefused, shorten
-from outrider_runtime.models.loading import ModelDtype, read_config
+from outrider_runtime.models.loading import ModelDtype, failures_refused, read_config
 from outrider_runtime.models.shard import Shard
 
 _INDEX = "model.safetensors.index.json"
@@ -30,7 +30,7 @@ def empty_causal_lm(folder: Path, dtype: ModelDtype) -> PreTrainedModel:
         ModelRefused: the folder fails `check_model_folder`, or is no causal language model that transformers knows.
     """
     config = read_config(folder)
-    with _BUILDING, torch.device("meta"):
+    with failures_refused(folder), _BUILDING, torch.device("meta"):
         model: PreTrainedModel = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, dtype))
     for module in model.modules():
         if any(buffer.is_meta for buffer in module.buffers(recurse=False)):
