@@ -38,6 +38,18 @@ def curves(lines: Mapping[str, Sequence[Point]], x_label: str, y_label: str) -> 
     return figure
 
 
+def clouds(groups: Mapping[str, Sequence[Point]], x_label: str, y_label: str) -> Figure:
+    """Points without lines between them, of one colour for each name."""
+    figure, axes = _single(x_label, y_label)
+    for name, points in groups.items():
+        axes.plot([p.x for p in points], [p.y for p in points], "o", markersize=4, alpha=0.6, label=name)
+    if groups:
+        axes.legend(fontsize=8)
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    return figure
+
+
 def bars_by_position(shares: Mapping[str, Sequence[float]]) -> Figure:
     """Acceptance at each position of a proposal, a group of bars for each pool."""
     figure, axes = _single("position in the proposal", "accepted, of those tried")

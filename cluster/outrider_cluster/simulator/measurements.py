@@ -55,7 +55,14 @@ class Bucket:
     """Sum over steps of their deepest row."""
     threshold: float = 0.0
     waiting: int = 0
+    row_s: float = 0.0
+    """Seconds of steps, summed over their decode rows."""
     reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def token_ms(self) -> float | None:
+        """Time per token of a request in the middle of its answer; None where there was no token."""
+        return 1e3 * self.row_s / self.tokens if self.rows and self.tokens else None
 
 
 @dataclass(slots=True)
@@ -103,6 +110,7 @@ class Measurements:
         bucket.depth += step.depth
         bucket.threshold += step.decision.threshold
         bucket.waiting += waiting
+        bucket.row_s += rows * (step.ends_s - step.started_s)
         bucket.reasons[step.decision.reason.value] += 1
         if step.ends_s >= self.warm_up_s:
             self._count(done, rows)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TypedDict
 
 from matplotlib.figure import Figure
 
-from outrider_cluster.reports.figures import Panel, Point, bars_by_position, depth_over_load, over_time
+from outrider_cluster.reports.figures import Panel, Point, bars_by_position, clouds, depth_over_load, over_time
 from outrider_cluster.reports.report import Plot, Report, ReportTable
 from outrider_cluster.simulator.measurements import BUCKETS, Bucket, Latencies, Measurements, Percentiles, percentiles
 from outrider_cluster.simulator.replicas_report import replicas_document, replicas_plot, replicas_table
@@ -69,6 +69,7 @@ def simulation_report(scenario: Scenario, world: World, wall_s: float) -> Report
     }
     plots = [
         Plot("over_time", "Load, throughput, depth and threshold over time.", _over_time(m)),
+        Plot("throughput", "Throughput against time per token, stretch by stretch of time, by depth.", _throughput(m)),
         Plot("depth_over_load", "Mean depth by decode rows of a step.", _depths(m)),
         Plot("acceptance", "Acceptance by position.", bars_by_position(acceptance)),
     ]
@@ -130,6 +131,7 @@ def _bucket(bucket: Bucket, duration_s: float) -> dict[str, object]:
         "depth": bucket.depth / steps,
         "threshold": bucket.threshold / steps,
         "waiting": bucket.waiting / steps,
+        "token_ms": bucket.token_ms,
         "reason": _commonest(bucket.reasons),
     }
 
@@ -152,6 +154,16 @@ def _over_time(m: Measurements) -> Figure:
         Panel("threshold", {"threshold": [bucket.threshold / n for bucket, n in per_step]}),
     ]  # fmt: skip
     return over_time(times, panels)
+
+
+def _throughput(m: Measurements) -> Figure:
+    groups: defaultdict[int, list[Point]] = defaultdict(list)
+    for bucket in m.buckets:
+        if bucket.token_ms is not None:
+            depth = round(bucket.depth / bucket.steps)
+            groups[depth].append(Point(bucket.token_ms, bucket.tokens * BUCKETS / m.duration_s))
+    named = {f"depth {depth}": points for depth, points in sorted(groups.items())}
+    return clouds(named, "time per token, ms", "tokens per second")
 
 
 def _depths(m: Measurements) -> Figure:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from outrider_cluster.reports.figures import Panel, Point, bars_by_position, curves, depth_over_load, over_time
+from outrider_cluster.reports.figures import Panel, Point, bars_by_position, clouds, curves, depth_over_load, over_time
 from outrider_cluster.reports.report import Plot, Report, ReportTable, prepare_folder, write_report
 from outrider_runtime.errors import InvalidConfig
 
@@ -16,6 +16,7 @@ FIGURES = {
     "curves": curves({"depth 0": [Point(1, 2, "1"), Point(2, 3, "2")]}, "ms", "tokens/s"),
     "no curves": curves({}, "ms", "tokens/s"),
     "bars": bars_by_position({"ngram": [0.5, 0.4], "suffix": [0.9]}),
+    "clouds": clouds({"depth 4": [Point(30, 100), Point(31, 90)]}, "ms", "tokens/s"),
     "depths": depth_over_load([Point(1, 4), Point(64, 0)], "load"),
     "time": over_time([0, 1, 2], [Panel("a", {"x": [1, 2, 3], "y": [3, 2, 1]}), Panel("b", {"x": [0, 0, 0]})]),
 }

@@ -76,6 +76,15 @@ def test_draft_workers_that_crash_cost_speed_and_nothing_else() -> None:
     assert min(speed[200:]) > 1.5 * 8 / 0.025
 
 
+def test_a_stretch_of_time_knows_its_time_per_token() -> None:
+    """Steps of 25 ms: so long takes a token without drafts. With drafts eight clients get eight times one's speed."""
+    plain = simulated(closed_loop(8)).measurements.buckets[100:]
+    assert {round(bucket.token_ms or 0.0, 3) for bucket in plain} == {25.0}
+    for bucket in simulated(closed_loop(8, **drafted())).measurements.buckets[100:]:
+        assert bucket.token_ms is not None and bucket.token_ms < 25.0
+        assert bucket.tokens * 240 / 60 == pytest.approx(8 * 1e3 / bucket.token_ms, rel=0.2)
+
+
 def test_useless_drafts_are_turned_off_and_come_back() -> None:
     failure = {"kind": "wrong", "what": "drafter", "factor": 0.0, "at_s": 15.0, "for_s": 15.0}
     targets = {"step": {"base_ms": 10.0, "token_ms": 1.0}, "kv_cache_tokens": 10**9}
