@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import typer
 
+from outrider_cluster.cli.api_key import ApiKey
 from outrider_cluster.cli.failure import CommandFailed, exit_codes, one_line
 from outrider_cluster.cli.url import require_url
 
@@ -24,7 +25,7 @@ def _corpus() -> None:
 def clear(
     pool: Annotated[str, typer.Argument(help="Name of a draft pool.", show_default=False)],
     url: Annotated[str, typer.Option(envvar="OUTRIDER_URL", help="Base URL of a gateway.")] = "http://127.0.0.1:8000",
-    api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
+    api_key: ApiKey = None,
 ) -> None:
     """Have every worker of POOL forget the outputs and files that it has learned from. Requests go on."""
     with exit_codes():

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from outrider_cluster.cli.api_key import ApiKey
 from outrider_cluster.cli.corpus import corpus
 from outrider_cluster.cli.failure import FAILED, errors, exit_codes
 from outrider_cluster.cli.planning import simulate, tune
@@ -124,7 +125,7 @@ def validate(file: _File, as_json: _Json = False) -> None:
 def status(
     url: Annotated[str, typer.Option(envvar="OUTRIDER_URL", help="Base URL of a gateway.")] = GATEWAY,
     as_json: _Json = False,
-    api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
+    api_key: ApiKey = None,
 ) -> None:
     """Show targets, depth and why, draft workers, drafts and replicas as a gateway sees them."""
     from outrider_cluster.cli.status_report import fetch_status, print_status
@@ -142,7 +143,7 @@ def top(
     url: Annotated[str, typer.Option(envvar="OUTRIDER_URL", help="Base URL of a gateway.")] = GATEWAY,
     every_s: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False,
-    api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
+    api_key: ApiKey = None,
 ) -> None:
     """Watch a cluster: throughput, depth and its reason, acceptance, unused drafts, replicas and why."""
     from rich.console import Console

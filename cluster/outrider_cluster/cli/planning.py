@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from outrider_cluster.cli.api_key import ApiKey
 from outrider_cluster.cli.failure import CommandFailed, errors, exit_codes
 from outrider_cluster.cli.url import require_url
 
@@ -59,7 +60,7 @@ def tune(
     budget_s: Annotated[float, typer.Option(min=1.0, help="Time for all measurements, in seconds.")] = 900.0,
     prompts: Annotated[Path | None, typer.Option(help="Text file with one prompt a line; some are built in.")] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens of an answer at most.")] = 64,
-    api_key: Annotated[str | None, typer.Option(envvar="OUTRIDER_API_KEY", help="Where the gateway wants one.")] = None,
+    api_key: ApiKey = None,
 ) -> None:
     """Try depths at loads, on a cluster, a scenario or step costs, and write vLLM's table and our config for it.
 

@@ -74,6 +74,15 @@ def test_an_address_that_is_none_is_refused_in_our_words(command: str, url: str)
     assert (result.exit_code, result.stderr) == (1, expected)
 
 
+@pytest.mark.parametrize("command", ["status", "top", "tune", "corpus clear pool"])
+@pytest.mark.parametrize("key", ["kä", "two words", "line\nbreak", "\udce4"])
+def test_a_key_that_http_cannot_carry_is_refused_as_a_key(command: str, key: str) -> None:
+    result = CliRunner().invoke(app, [*command.split(), "--url", "http://127.0.0.1:1", "--api-key", key])
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.replace("│", " ").split())  # in a box, broken into lines
+    assert "--api-key" in told and "a key is printable ASCII without spaces" in told
+
+
 def test_what_is_not_as_it_should_be_is_said_in_lines_of_its_own() -> None:
     links = (
         DraftLinkStatus("w1", "slow", "quarantined", "too many rows", 0),
