@@ -248,7 +248,7 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry, ranks
         tokenizer.eos_token_ids,
         lambda: IncrementalDecoder(tokenizer),
         weight_version(folder, spec.model.dtype),
-        probe.fingerprint,
+        probe.fingerprint if probe.exact else None,
     )
     shared = f", {ranks.size} ranks" if ranks.size > 1 else ""
     return _Loaded(
