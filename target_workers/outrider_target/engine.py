@@ -104,7 +104,7 @@ class Engine:
         self._live: dict[int, _Live] = {}
         self._deliveries: list[Delivery] = []
         self._last_key = 0
-        self._failure: OutriderError | None = None
+        self._closed: NotReady | None = None
 
     def _new_self_check(self, forward: Forward) -> SelfCheck | None:
         fingerprint, interval_s = self._facts.logits_fingerprint, self._settings.self_check_interval_s
@@ -126,12 +126,11 @@ class Engine:
         Raises:
             Overloaded: too many requests wait already.
             InvalidRequest: nothing is left to generate, or nothing to choose from.
-            EngineFailed: the engine has stopped for good.
-            NotReady: it has lost a rank.
+            NotReady: the engine has stopped for good.
         """
         with self._lock:
-            if self._failure is not None:
-                raise self._failure
+            if self._closed is not None:
+                raise self._closed
             if len(self._arrivals) + len(self._scheduler.waiting) >= self._settings.max_waiting + self._free_rows():
                 raise Overloaded(f"{self._settings.max_waiting} requests wait already")
             self._last_key += 1
@@ -241,17 +240,17 @@ class Engine:
     def fail(self, cause: BaseException) -> None:
         """End every request with an error; nothing is accepted afterwards.
 
-        Requests move to another target when a rank was lost, but not otherwise: one of them may be the cause, and what
-        they have been given may be wrong.
+        Those that were taken in move to another target when a rank was lost, but not otherwise: one of them may be the
+        cause, and what they have been given may be wrong. Those that come later always move.
         """
         kind = NotReady if isinstance(cause, RanksLost) else EngineFailed
         told = str(cause) if isinstance(cause, EngineFailed) else type(cause).__name__
-        failure = kind(f"the engine stopped: {told}")
+        failure, closed = kind(f"the engine stopped: {told}"), NotReady(f"the engine stopped: {told}")
         with self._lock:
-            self._failure = failure
+            self._closed = closed
             arrivals, self._arrivals = self._arrivals, []
         for live in arrivals:
-            self._deliveries.append(Delivery(live.sink, failure))
+            self._deliveries.append(Delivery(live.sink, closed))
         for live in list(self._live.values()):
             self._give_up(live.sequence, failure)
         self._flush()

@@ -174,6 +174,10 @@ class TargetReplica:
         if self._thread is not None and self._thread.failure is not None:
             raise EngineFailed(f"the engine stopped: {self._thread.failure}")
 
+    @property
+    def _has_failed(self) -> bool:
+        return self._thread is not None and self._thread.failure is not None
+
     def metrics_text(self) -> str:
         """This replica's metrics in Prometheus text format."""
         return generate_latest(self._registry).decode()
@@ -183,7 +187,7 @@ class TargetReplica:
         return Member(
             incarnation=self._incarnation,
             kind=MemberKind.TARGET,
-            state=self._state,
+            state=MemberState.DRAINING if self._has_failed else self._state,
             address="" if self._server is None else self._server.address,
             node=self._node,
             pid=os.getpid(),

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry
 from outrider_kernels.own_linear import own_product
 from outrider_kernels.panel_product import PanelProduct
 from outrider_runtime.clock import ManualClock
-from outrider_runtime.errors import EngineFailed
+from outrider_runtime.errors import EngineFailed, NotReady
 from outrider_target import lean_weights
 from outrider_target.block_pool import BlockPool
 from outrider_target.control.depth_policy import StaticPolicy
@@ -101,15 +101,18 @@ def test_it_checks_itself_once_an_interval_busy_or_idle() -> None:
     assert bench.checks == 3
 
 
-def test_one_changed_bit_stops_the_engine_and_the_next_requests_hear_why() -> None:
+def test_one_changed_bit_fails_what_was_begun_and_sends_the_others_elsewhere() -> None:
     bench = Bench(FINGERPRINT)
     bench.forward.changed = True
+    begun = bench.submit()
     bench.engine.step()
     bench.clock.advance(INTERVAL_S)
     with pytest.raises(EngineFailed, match=f"at the start it was {FINGERPRINT}") as raised:
         bench.engine.step()
+    queued = bench.submit()
     bench.engine.fail(raised.value)
-    with pytest.raises(EngineFailed, match="the engine stopped: the logits of a fixed text have"):
+    assert isinstance(begun.error, EngineFailed) and isinstance(queued.error, NotReady)
+    with pytest.raises(NotReady, match="the engine stopped: the logits of a fixed text have"):
         bench.submit()
 
 
