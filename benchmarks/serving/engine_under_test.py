@@ -27,10 +27,11 @@ from outrider_target.drafting.remote_speculator import RemoteSpeculator, Verifie
 from outrider_target.drafting.settings import DraftingSettings
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
-from outrider_target.engine import Engine, ModelFacts
+from outrider_target.engine import Engine
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import Forward
 from outrider_target.forward_choice import choose_forward
+from outrider_target.model_facts import ModelFacts
 from outrider_target.settings import TargetSettings
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 from outrider_wire.registry import DraftMember, Member, MemberKind, MemberState, Snapshot

@@ -12,24 +12,22 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
 
 from outrider_runtime.clock import Clock
-from outrider_runtime.errors import EngineFailed, InvalidRequest, NotReady, OutriderError, Overloaded, RanksLost
+from outrider_runtime.errors import EngineFailed, NotReady, OutriderError, Overloaded, RanksLost
 from outrider_target.acceptance_rule import COUPLED_RULE, AcceptanceRule
-from outrider_target.block_pool import BlockPool, root_key
+from outrider_target.block_pool import BlockPool
 from outrider_target.cache_budget import blocks_in_budget
 from outrider_target.commitment import Commitment, finished
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import Forward
-from outrider_target.logits_change import LogitsChange
-from outrider_target.output_text import Decoder, OutputText
-from outrider_target.prompt_logprobs import collector_of
+from outrider_target.model_facts import ModelFacts
 from outrider_target.round import Round
 from outrider_target.scheduler import Scheduler
 from outrider_target.self_check import SelfCheck
 from outrider_target.sequence import Sequence
 from outrider_target.sequence_drafting import SequenceDrafting
-from outrider_target.sequence_statistics import SequenceStatistics, sequence_depth
+from outrider_target.sequence_intake import SequenceIntake
 from outrider_target.settings import TargetSettings
 from outrider_target.sink import Delivery, Sink, deliver
 from outrider_target.structure.constraint import Constraint
@@ -37,18 +35,6 @@ from outrider_wire.drafting import CloseOutcome
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 
 _LOG = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
-    """What the engine must know of a model besides its forward pass."""
-
-    eos_token_ids: frozenset[int]
-    new_decoder: Callable[[], Decoder]
-    weight_version: str
-    """Names the weights: cache blocks are never shared across versions."""
-    logits_fingerprint: str | None = None
-    """Of the forward pass at its start; None where it is not to be compared with later ones."""
 
 
 class Engine:
@@ -84,7 +70,7 @@ class Engine:
         self.control = control
         self._settings = settings
         self._facts = facts
-        self._vocab_size = forward.vocab_size
+        self._intake = SequenceIntake(settings, facts, forward.vocab_size, rule.method, control, clock)
         self._clock = clock
         self._metrics = metrics
         self._deliver_all = deliver_all
@@ -134,7 +120,7 @@ class Engine:
             if len(self._arrivals) + len(self._scheduler.waiting) >= self._settings.max_waiting + self._free_rows():
                 raise Overloaded(f"{self._settings.max_waiting} requests wait already")
             self._last_key += 1
-            live = _Live(self._new_sequence(self._last_key, request, seed, constraint), sink)
+            live = _Live(self._intake.sequence(self._last_key, request, seed, constraint), sink)
             self._arrivals.append(live)
             self._lock.notify()
             return live.sequence.key
@@ -177,41 +163,6 @@ class Engine:
 
     def _free_rows(self) -> int:
         return max(0, self._settings.max_num_seqs - len(self._scheduler.running))
-
-    def _new_sequence(self, key: int, request: GenerationRequest, seed: int, constraint: Constraint | None) -> Sequence:
-        prompt = request.prompt_token_ids
-        assert prompt is not None, "requests reach the engine as token ids"
-        assert request.sampling.is_structured == (constraint is not None), "a form comes with its constraint"
-        room = self._settings.max_model_len - len(prompt)
-        max_tokens = room if request.sampling.max_tokens is None else min(room, request.sampling.max_tokens)
-        if len(request.committed_token_ids) >= max_tokens:
-            raise InvalidRequest(
-                "committed_token_ids", len(request.committed_token_ids), f"fewer than {max_tokens} ids"
-            )
-        sampling = request.sampling
-        if constraint is not None and not constraint.take(request.committed_token_ids):
-            raise InvalidRequest("committed_token_ids", request.committed_token_ids, "ids that the form lets come")
-        sequence = Sequence(
-            key=key,
-            request=request,
-            seed=seed,
-            token_ids=[*prompt, *request.committed_token_ids],
-            prompt_length=len(prompt),
-            max_length=len(prompt) + max_tokens,
-            text=OutputText(self._facts.new_decoder(), sampling.stop, sampling.include_stop_str_in_output),
-            change=LogitsChange(sampling, prompt, self._facts.eos_token_ids, self._vocab_size),
-            root=root_key(self._facts.weight_version, request.tenant),
-            statistics=SequenceStatistics(
-                self._clock.now_s(), sequence_depth(request, self.control.max_depth), self._rule.method
-            ),
-            constraint=constraint,
-            prompt_logprobs=collector_of(request),
-        )
-        sequence.change.add(request.committed_token_ids)
-        sequence.text.push(request.committed_token_ids[: sampling.min_tokens], is_muted=True)
-        sequence.text.push(request.committed_token_ids[sampling.min_tokens :])
-        sequence.text.take()  # another replica has shown it
-        return sequence
 
     # engine thread
 

@@ -30,11 +30,12 @@ from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
-from outrider_target.engine import Engine, ModelFacts
+from outrider_target.engine import Engine
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.engine_thread import EngineThread
 from outrider_target.forward import Forward
 from outrider_target.forward_choice import choose_forward
+from outrider_target.model_facts import ModelFacts
 from outrider_target.parallel.alike import check_alike
 from outrider_target.parallel.rank_process import rank_facts, use_threads
 from outrider_target.parallel.ranks import ONE_RANK, Ranks

@@ -24,12 +24,13 @@ from outrider_target.control.depth_policy import StaticPolicy
 from outrider_target.control.latency_objectives import NO_OBJECTIVES
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.without_drafts import WithoutDrafts
-from outrider_target.engine import Engine, ModelFacts
+from outrider_target.engine import Engine
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import RaggedBatch
 from outrider_target.forward_choice import choose_forward
 from outrider_target.lean_forward import LeanForward
 from outrider_target.lean_weights import LeanLinear
+from outrider_target.model_facts import ModelFacts
 from outrider_target.probe import _text, fingerprint_blocks, logits_fingerprint, probe_exactness
 from outrider_target.self_check import SelfCheck
 from outrider_wire.generation import GenerationRequest

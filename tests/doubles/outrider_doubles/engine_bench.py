@@ -20,8 +20,9 @@ from outrider_target.control.latency_objectives import NO_OBJECTIVES, LatencyObj
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
-from outrider_target.engine import Engine, ModelFacts
+from outrider_target.engine import Engine
 from outrider_target.engine_metrics import EngineMetrics
+from outrider_target.model_facts import ModelFacts
 from outrider_target.settings import TargetSettings
 from outrider_target.structure.compiler import Compiler
 from outrider_target.structure.vocabulary import Spelling

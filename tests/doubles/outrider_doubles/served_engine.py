@@ -16,9 +16,10 @@ from outrider_runtime.clock import SystemClock
 from outrider_target.control.depth_policy import StaticPolicy
 from outrider_target.depth_control import DepthControl
 from outrider_target.drafting.speculator import Speculator
-from outrider_target.engine import Engine, ModelFacts
+from outrider_target.engine import Engine
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.engine_thread import EngineThread
+from outrider_target.model_facts import ModelFacts
 from outrider_target.servicer import TargetServicer, deliver_on
 from outrider_target.settings import TargetSettings
 from outrider_wire.channel import open_channel
