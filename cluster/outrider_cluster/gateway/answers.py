@@ -49,7 +49,8 @@ class AnswerHead:
     created: int
     model: str
     system_fingerprint: str
-    seed: int
+    seeds: tuple[int, ...]
+    """Of each prompt."""
     exact: bool
     choices: int
     choices_per_prompt: int
@@ -59,6 +60,19 @@ class AnswerHead:
     """Spells log-probabilities where they were asked for."""
     prompt_speller: Callable[[int], bytes] | None = None
     """What an id spells, where log-probabilities of the prompt were asked for."""
+
+    def seed_of(self, index: int) -> int:
+        """With which the prompt of a choice, alone, gets its choices again."""
+        return self.seeds[index // self.choices_per_prompt]
+
+    @property
+    def common_seed(self) -> Json:
+        """The seed with which the request gets its answer again; nothing where prompts have seeds of their own."""
+        return {"seed": self.seeds[0]} if len(set(self.seeds)) == 1 else {}
+
+    def own_seed(self, index: int) -> Json:
+        """The seed of a choice where it is not that of all."""
+        return {} if self.common_seed else {"seed": self.seed_of(index)}
 
     def spell(self, delta: GenerationDelta) -> Positions | None:
         """Log-probabilities of the next piece of a choice; None where none were asked for."""
@@ -144,6 +158,7 @@ async def whole_answer(head: AnswerHead, dialect: Dialect, deltas: AsyncGenerato
             None if head.speller is None else logprobs[index],
         )
         | (head.prompt(prompts[index]) if dialect.prompts_per_choice else {})
+        | head.own_seed(index)
         for index, parts in texts.items()
     ]
     return {
@@ -151,7 +166,7 @@ async def whole_answer(head: AnswerHead, dialect: Dialect, deltas: AsyncGenerato
         "choices": choices,
         **({} if dialect.prompts_per_choice else head.prompt(prompts[0])),
         "usage": tally.usage(head),
-        "seed": head.seed,
+        **head.common_seed,
         **head.statistics(tally.all()),
     }
 
@@ -177,7 +192,7 @@ async def answer_chunks(
             **head.envelope(dialect.chunk_name),
             "choices": [],
             "usage": tally.usage(head),
-            "seed": head.seed,
+            **head.common_seed,
             **head.statistics(tally.all()),
         }
 
@@ -186,4 +201,4 @@ def _chunk(head: AnswerHead, dialect: Dialect, delta: GenerationDelta) -> Json:
     reason = None if delta.finished is None else delta.finished.reason.value
     piece = dialect.piece(delta.index, delta.text, reason, head.spell(delta) or None)
     chunk = {**head.envelope(dialect.chunk_name), "choices": [piece]}
-    return chunk if reason is None else {**chunk, "seed": head.seed}
+    return chunk if reason is None else {**chunk, "seed": head.seed_of(delta.index)}

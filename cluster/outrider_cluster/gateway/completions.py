@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from outrider_cluster.gateway.answers import Json, Positions
 from outrider_cluster.gateway.intake import Intake
@@ -39,13 +38,12 @@ class CompletionDialect:
 
 
 async def completion_requests(body: CompletionBody, intake: Intake, max_prompts: int) -> tuple[GenerationRequest, ...]:
-    """One checked request per prompt, all with the same seed: each prompt is answered as if it had come alone.
+    """One checked request per prompt, each answered as if it had come alone: without a seed in the body, with its own.
 
     Raises:
         OutriderError: as `Intake.prepare`, and InvalidRequest for prompts of no known form.
     """
     sampling = body.sampling(DEFAULT_COMPLETION_TOKENS)
-    seed: int | None = None
     prepared: list[GenerationRequest] = []
     for prompt in prompts_of(body.prompt, max_prompts):
         request = GenerationRequest(
@@ -55,9 +53,7 @@ async def completion_requests(body: CompletionBody, intake: Intake, max_prompts:
             sampling=sampling,
             speculation=body.speculation_options(),
         )
-        checked = await intake.prepare(request)
-        seed = checked.sampling.seed if seed is None else seed
-        prepared.append(replace(checked, sampling=replace(checked.sampling, seed=seed)))
+        prepared.append(await intake.prepare(request))
     return tuple(prepared)
 
 

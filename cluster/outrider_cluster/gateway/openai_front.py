@@ -105,13 +105,12 @@ class OpenAiFront:
 
     def _head(self, name: str, requests: tuple[GenerationRequest, ...]) -> AnswerHead:
         first, facts = requests[0].sampling, self.view.facts()
-        assert first.seed is not None, "the intake sets seeds"
         return AnswerHead(
             id=name,
             created=int(self.unix_time_s()),
             model=self.intake.model.name,
             system_fingerprint=self.intake.model.system_fingerprint(self.version, facts.fingerprints),
-            seed=first.seed,
+            seeds=tuple(seed for request in requests if (seed := request.sampling.seed) is not None),
             exact=facts.exact,
             choices=first.n * len(requests),
             choices_per_prompt=first.n,

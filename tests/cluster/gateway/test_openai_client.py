@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import openai
 import pytest
@@ -95,6 +97,32 @@ async def test_a_stream_is_events_that_end_with_done_and_has_no_usage_unless_ask
         assert events[-2:] == ["data: [DONE]", ""]
         assert all(event.startswith("data: ") for event in events[:-1])
         assert "usage" not in answer.text
+
+
+async def test_prompts_of_a_list_without_a_seed_get_seeds_of_their_own_that_replay_each_alone() -> None:
+    """So the samples of one prompt that stands there several times differ."""
+    asked = {"model": MODEL, "prompt": ["hi", "hi", "ho"], "max_tokens": 6, "n": 2}
+    async with gateway_bench() as bench:
+        answer = (await bench.http.post("/v1/completions", json=asked)).json()
+        seeds = [choice["seed"] for choice in answer["choices"]]
+        assert "seed" not in answer
+        assert seeds[0::2] == seeds[1::2] and len(set(seeds)) == 3 and max(seeds) < 2**53
+        for number, prompt in enumerate(asked["prompt"]):
+            alone = {**asked, "prompt": prompt, "seed": seeds[2 * number]}
+            again = (await bench.http.post("/v1/completions", json=alone)).json()
+            expected = [choice["text"] for choice in answer["choices"][2 * number : 2 * number + 2]]
+            assert [choice["text"] for choice in again["choices"]] == expected
+
+
+async def test_a_stream_of_a_list_says_the_seed_of_each_prompt() -> None:
+    asked = {"model": MODEL, "prompt": ["hi", "ho"], "max_tokens": 3, "stream": True}
+    async with gateway_bench() as bench:
+        lines = (await bench.http.post("/v1/completions", json=asked)).text.split("\n\n")
+        chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+        seeds = {chunk["choices"][0]["index"]: chunk["seed"] for chunk in chunks if "seed" in chunk}
+        sent = {request.prompt_token_ids: request.sampling.seed for request in bench.targets[0].requests}
+    assert seeds == {0: sent[tuple(b"hi")], 1: sent[tuple(b"ho")]}
+    assert seeds[0] != seeds[1]
 
 
 async def test_n_choices_use_seeds_mixed_from_the_first_and_count_the_prompt_once() -> None:
