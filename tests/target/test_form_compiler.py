@@ -69,6 +69,55 @@ def test_choices_are_kept_to_the_letter(compiler: Compiler, tokenizer: Tokenizer
     assert random_text(compiler, tokenizer, SamplingParams(choices=(choice,)), Random(0)) == choice
 
 
+def fits(compiler: Compiler, tokenizer: Tokenizer, sampling: SamplingParams, text: str) -> bool:
+    return compiler.compile(sampling).take([*tokenizer.encode(text, add_special_tokens=False), EOS_ID])
+
+
+CLASSES = [
+    (r"\d{2}", ["07"], ["\u0660\u0667", "\U0001fbf0\U0001fbf7", "0x"]),
+    (r"[\d.]+", ["1.5"], ["\u0661.\u0665", "1-5"]),
+    (r"[^\d]", ["x", "\u0663"], ["3"]),
+    (r"\D", ["x", "\u0663"], ["3"]),
+    (r"\w+", ["a_Z9"], ["é", "a b"]),
+    (r"\W", ["é", "-"], ["a", "_"]),
+    (r"a\sb", ["a b", "a\tb", "a\nb"], ["a\u00a0b", "ab"]),
+    (r"\S", ["a", "\u00a0"], [" ", "\t"]),
+    (r"\\d", ["\\d"], ["7", "\\7"]),
+    (r"[\w-]+@\w+\.(com|org)", ["a-b@c.org"], ["ä@c.org", "a@c.net"]),
+]
+
+
+@pytest.mark.parametrize(("expression", "good", "bad"), CLASSES, ids=[case[0] for case in CLASSES])
+def test_classes_of_expressions_mean_ascii(
+    compiler: Compiler, tokenizer: Tokenizer, expression: str, good: list[str], bad: list[str]
+) -> None:
+    regex = SamplingParams(regex=expression)
+    schema = SamplingParams(json_schema=json.dumps({"type": "string", "pattern": f"^{expression}$"}))
+    for text, is_good in (*((text, True) for text in good), *((text, False) for text in bad)):
+        assert fits(compiler, tokenizer, regex, text) is is_good, text
+        assert fits(compiler, tokenizer, schema, json.dumps(text, ensure_ascii=False)) is is_good, text
+
+
+def test_only_patterns_of_a_schema_are_expressions(compiler: Compiler, tokenizer: Tokenizer) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"pattern": {"const": "\\d"}, "const": {"type": "string", "pattern": "^\\d$"}},
+        "patternProperties": {"^x\\d$": {"type": "null"}},
+        "required": ["pattern", "const", "x1"],
+        "additionalProperties": False,
+    }
+    sampling = SamplingParams(json_schema=json.dumps(schema))
+    assert fits(compiler, tokenizer, sampling, '{"pattern": "\\\\d", "const": "3", "x1": null}')
+    assert not fits(compiler, tokenizer, sampling, '{"pattern": "\\\\d", "const": "\u0663", "x1": null}')
+    assert not fits(compiler, tokenizer, sampling, '{"pattern": "3", "const": "3", "x1": null}')
+
+
+@pytest.mark.parametrize("text", ["{", "[" * 3000 + "\\" + "]" * 3000], ids=["cut off", "deep"])
+def test_a_schema_that_is_no_json_is_refused_by_the_library(compiler: Compiler, text: str) -> None:
+    with pytest.raises(InvalidRequest, match="json_schema"):
+        compiler.compile(SamplingParams(json_schema=text + "\\"))
+
+
 def test_trying_proposals_changes_nothing_about_what_comes_next(compiler: Compiler, tokenizer: Tokenizer) -> None:
     constraint = compiler.compile(SamplingParams(regex="[a-z]{2}(the|[0-9]+)x"))
     ids = tokenizer.encode("abthex", add_special_tokens=False)

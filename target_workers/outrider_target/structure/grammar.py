@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from llguidance import LLMatcher, LLParserLimits
 
+from outrider_target.structure.ascii_classes import in_ascii, schema_in_ascii
 from outrider_wire.sampling import SamplingParams
 
 LIMITS = LLParserLimits(
@@ -33,9 +34,9 @@ class Grammar:
 def grammar_of(sampling: SamplingParams) -> Grammar:
     """The grammar of the form that a checked request prescribes."""
     if sampling.json_schema is not None:
-        text = LLMatcher.grammar_from_json_schema(sampling.json_schema)
+        text = LLMatcher.grammar_from_json_schema(schema_in_ascii(sampling.json_schema))
         return Grammar("json_schema", sampling.json_schema, text)
     if sampling.regex is not None:
-        return Grammar("regex", sampling.regex, LLMatcher.grammar_from_regex(sampling.regex))
+        return Grammar("regex", sampling.regex, LLMatcher.grammar_from_regex(in_ascii(sampling.regex)))
     alternatives = " | ".join(json.dumps(text, ensure_ascii=False) for text in sampling.choices)
     return Grammar("choices", sampling.choices, LLMatcher.grammar_from_lark(f"start: {alternatives}"))
