@@ -95,7 +95,7 @@ class ChoiceCall:
         self._lost.add(target.incarnation)
         self._cause = error
         if self._moves >= self._routing.settings.max_moves:
-            raise NotReady(f"gave up after moving {self._moves} times: {error}") from error
+            raise NotReady(f"gave up after moving {self._moves} times") from error
         self._moves += 1
         self._parts.lost()
         self._routing.on_move()
@@ -130,7 +130,12 @@ class ChoiceCall:
         return choose_target(alike or candidates, links.in_flight, suspects, self._affinity, slack)
 
     def _because(self) -> str:
-        return "" if self._cause is None else f"; the last one that was asked said: {self._cause}"
+        """Without the inner addresses that a lost connection would tell."""
+        if self._cause is None:
+            return ""
+        return (
+            f"; the last one said: {self._cause}" if isinstance(self._cause, Overloaded) else "; the last one was lost"
+        )
 
     def _remaining_s(self) -> float:
         remaining_s = self._deadline_s - self._routing.clock.now_s()

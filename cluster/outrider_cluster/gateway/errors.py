@@ -11,6 +11,8 @@ from outrider_runtime.errors import InvalidRequest, NotReady, OutriderError, Ove
 from outrider_wire.status import http_status_of
 
 JSON_MEDIA = "application/json"
+_NOT_READY_RETRY_S = 5
+"""What is lost is replaced within some seconds."""
 
 
 class UnsupportedParameter(InvalidRequest):
@@ -138,6 +140,8 @@ def _code(error: Exception, status: int) -> str:
 def _headers(error: Exception) -> dict[str, str]:
     if isinstance(error, Overloaded):
         return {"retry-after": str(max(1, math.ceil(error.retry_after_s)))}
+    if isinstance(error, NotReady):
+        return {"retry-after": str(_NOT_READY_RETRY_S)}
     if isinstance(error, UnsupportedMedia):
         return {"accept-post": JSON_MEDIA, "accept-encoding": "identity"}
     return {}
