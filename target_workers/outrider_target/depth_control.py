@@ -53,6 +53,10 @@ class DepthControl:
         self.last = self._policy.decide(StepView(rows, room.step_tokens))
         return self.last
 
+    def rest(self) -> None:
+        """There is nothing to decide for; what was decided last holds for nobody any more."""
+        self.last = self._policy.decide(StepView(()))
+
     def learn(self, step: Step, commitments: SequenceOf[Commitment]) -> None:
         """See what a step did: how its proposals fared, and what it cost if it was a step of decode rows alone."""
         if self._policy.reads_curves:

@@ -182,6 +182,8 @@ class Engine:
                 self._show(commitment)
             for failed in result.failed:
                 self._give_up(failed.sequence, failed.error)
+        else:
+            self.control.rest()
         self._metrics.observe_state(self._scheduler, self._pool.usage, len(self._arrivals), self.control)
         self._flush()
         if worked:
