@@ -9,6 +9,7 @@ import json
 import re
 import signal
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -70,7 +71,7 @@ def wait_until_ready(server: LocalServer, console: Console) -> None:
 
         def show(line: str) -> None:
             if line:
-                shown.show(SECONDS_AT_END.sub("", line)[:100])
+                shown.show(textwrap.shorten(SECONDS_AT_END.sub("", line), 100, placeholder=" …"))
 
         server.wait_until_ready(READY_TIMEOUT_S, show)
 

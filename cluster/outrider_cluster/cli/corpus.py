@@ -31,7 +31,8 @@ def clear(
     with exit_codes():
         workers = _clear(require_url("--url", url), pool, api_key)
         cleared = sum(worker["remembers"] for worker in workers)
-        typer.echo(f"pool {pool}: {cleared} of {len(workers)} workers had a corpus, which is cleared")
+        told = f"{cleared} of {len(workers)} workers had a corpus, which is cleared" if cleared else "nothing to clear"
+        typer.echo(f"pool {pool}: {told}")
 
 
 def _clear(url: str, pool: str, api_key: str | None) -> list[dict[str, Any]]:

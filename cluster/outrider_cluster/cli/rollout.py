@@ -73,15 +73,16 @@ class Rollout:
 
 
 def describe(apps: list[ApplicationState]) -> str:
-    """How far applications are, in one line."""
-    if not apps or not any(app.deployments for app in apps):
+    """How far applications are, in one line: what is not there yet."""
+    deployments = [deployment for app in apps for deployment in app.deployments]
+    if not deployments:
         return "Building the application"
-    return "Starting " + ", ".join(_progress(deployment) for app in apps for deployment in app.deployments)
+    missing = [deployment for deployment in deployments if deployment.running < deployment.wanted]
+    return "Starting " + (", ".join(map(_progress, missing)) or "the application: all its deployments run")
 
 
 def _progress(deployment: DeploymentState) -> str:
-    loads = deployment.name == TARGET and deployment.running < deployment.wanted
-    return f"{deployment}{' (loads and probes the model)' if loads else ''}"
+    return f"{deployment}{' (loads and probes the model)' if deployment.name == TARGET else ''}"
 
 
 def _troubles(apps: list[ApplicationState]) -> str:

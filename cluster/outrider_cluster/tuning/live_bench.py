@@ -88,7 +88,9 @@ class LiveBench:
         _check_depths(status.depth, status.depth_reason, deepest)
         self._model = status.model
         self.pools = status.pools
-        self.name = f"{self._model} at {self._url}"
+        self.name = (
+            f"{self._model} at {self._url}, every prompt asked once before: pools that remember know the answers"
+        )
 
     def _fetch_status(self) -> _Status:
         url = f"{self._url}/outrider/v1/status"

@@ -40,7 +40,10 @@ def tuning_report(bench: str, outcomes: Sequence[CellOutcome], planned: int) -> 
         Plot("acceptance", "Acceptance by position.", bars_by_position(acceptance)),
         Plot("depth_over_load", "The best depth over load, with its gain over depth 0.", over_load),
     ]
-    texts = {"speculative_config.yaml": config_snippet(choices), "vllm_table.json": json.dumps(table) + "\n"}
+    texts = {
+        "speculative_config.yaml": f"# {bench}.\n{config_snippet(choices)}",
+        "vllm_table.json": json.dumps(table) + "\n",
+    }
     if cost is not None:
         texts["profile.json"] = json.dumps({"cost": asdict(cost)}, indent=1) + "\n"
     subtitle = f"{bench}; {len(outcomes)} of {planned} cells measured"

@@ -57,7 +57,10 @@ def test_waiting_ends_when_everything_runs_and_says_where() -> None:
     result = deploy(script, "--wait")
     assert result.exit_code == 0
     assert "http://127.0.0.1:8000/v1" in result.stdout
-    assert result.stderr.splitlines() == ["Building the application", "Starting Target 1/1"]
+    assert result.stderr.splitlines() == [
+        "Building the application",
+        "Starting the application: all its deployments run",
+    ]
 
 
 @pytest.mark.parametrize(
