@@ -8,6 +8,7 @@ import httpx
 import openai
 import pytest
 from openai.types.chat import ChatCompletionUserMessageParam
+from outrider_doubles.byte_text import ByteTokenizer
 from outrider_doubles.gateway_bench import GatewayBench, gateway_bench
 from outrider_doubles.scripted_target import MODEL, ScriptedTarget
 
@@ -121,7 +122,7 @@ async def test_a_stream_of_a_list_says_the_seed_of_each_prompt() -> None:
         chunks = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
         seeds = {chunk["choices"][0]["index"]: chunk["seed"] for chunk in chunks if "seed" in chunk}
         sent = {request.prompt_token_ids: request.sampling.seed for request in bench.targets[0].requests}
-    assert seeds == {0: sent[tuple(b"hi")], 1: sent[tuple(b"ho")]}
+    assert seeds == {i: sent[tuple(ByteTokenizer().encode(text))] for i, text in enumerate(("hi", "ho"))}
     assert seeds[0] != seeds[1]
 
 
