@@ -35,6 +35,8 @@ from outrider_wire.drafting import CloseOutcome
 from outrider_wire.generation import GenerationDelta, GenerationRequest
 
 _LOG = logging.getLogger(__name__)
+_REST_S = 5.0
+"""Without work for so long, an engine does not show its last decision any more. Gaps between requests are shorter."""
 
 
 class Engine:
@@ -84,6 +86,7 @@ class Engine:
         )
         metrics.observe_rule(rule)
         self._self_check = self._new_self_check(forward)
+        self._worked_s = clock.now_s()
         self._lock = threading.Condition()
         self._arrivals: list[_Live] = []
         self._cancelled: set[int] = set()
@@ -182,7 +185,8 @@ class Engine:
                 self._show(commitment)
             for failed in result.failed:
                 self._give_up(failed.sequence, failed.error)
-        else:
+            self._worked_s = started_s
+        elif started_s - self._worked_s >= _REST_S:
             self.control.rest()
         self._metrics.observe_state(self._scheduler, self._pool.usage, len(self._arrivals), self.control)
         self._flush()

@@ -148,6 +148,17 @@ STEEP = StepCostModel((1, 20, 24, 64), (0.010, 0.011, 0.04, 4.0))
 """Two rows may draft deeply, six had better not."""
 
 
+def test_an_engine_without_work_forgets_its_last_decision_after_a_while() -> None:
+    policy = TablePolicy(parse_table([[1, 8, 2]]), 4, 8)
+    bench = EngineBench(toy_settings(), ScriptedSpeculator(lambda ids, depth: [], Random(0)), policy)
+    bench.submit(asked([3, 4], SamplingParams(max_tokens=4, temperature=0, ignore_eos=True)), seed=1)
+    bench.run()
+    for waited_s, reason in ((4.0, Reason.TABLE), (2.0, Reason.IDLE)):
+        bench.clock.advance(waited_s)
+        assert not bench.engine.step()
+        assert bench.engine.control.last.reason is reason
+
+
 @pytest.mark.parametrize("kind", ["table", "dynamic"])
 def test_prefills_that_join_are_no_decode_rows_and_do_not_change_the_depth(kind: str) -> None:
     clock = ManualClock()

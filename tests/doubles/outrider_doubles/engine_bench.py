@@ -103,13 +103,14 @@ class EngineBench:
     ) -> None:
         self.forward = forward or ToyForward(VOCAB_SIZE)
         self.registry = CollectorRegistry()
+        self.clock = ManualClock()
         self.engine = Engine(
             settings,
             self.forward,
             speculator or WithoutDrafts(),
             ModelFacts(frozenset({EOS}), LetterDecoder, "toy"),
             DepthControl(StaticPolicy(depth) if isinstance(depth, int) else depth, objectives),
-            ManualClock(),
+            self.clock,
             EngineMetrics(self.registry, "toy"),
             rule=rule,
         )
