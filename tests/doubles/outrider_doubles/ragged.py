@@ -39,4 +39,4 @@ def ragged_batch(rows: Sequence[Row]) -> RaggedBatch:
 
 def run_rows(forward: Forward, rows: Sequence[Row]) -> list[torch.Tensor]:
     """Logits [tokens of the row, V] of each row."""
-    return list(forward.run(ragged_batch(rows)).split([len(row.token_ids) for row in rows]))
+    return list(torch.split(forward.run(ragged_batch(rows)), [len(row.token_ids) for row in rows]))

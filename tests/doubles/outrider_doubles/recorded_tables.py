@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from outrider_target.control.acceptance_model import Curve
@@ -43,11 +43,11 @@ class Recorded:
 
     @cached_property
     def _accepted(self) -> list[float]:
-        return [self._mean(lambda _, accepted, most=most: min(accepted, most)) for most in range(self.depth + 1)]
+        return [self._mean(partial(_accepted_of, most)) for most in range(self.depth + 1)]
 
     @cached_property
     def _proposed(self) -> list[float]:
-        return [self._mean(lambda proposed, _, most=most: min(proposed, most)) for most in range(self.depth + 1)]
+        return [self._mean(partial(_proposed_of, most)) for most in range(self.depth + 1)]
 
     def _mean(self, value: Callable[[int, int], int]) -> float:
         rounds = sum(count for _, _, count in self.outcomes)
@@ -89,3 +89,11 @@ def read_tables(folder: Path) -> RecordedTables:
         for drafting, kinds in content["outcomes"].items()
     }
     return RecordedTables(load_profile(folder / "step_costs.json").model(), depth, by_drafting)
+
+
+def _accepted_of(most: int, proposed: int, accepted: int) -> int:
+    return min(accepted, most)
+
+
+def _proposed_of(most: int, proposed: int, accepted: int) -> int:
+    return min(proposed, most)

@@ -13,7 +13,7 @@ def joint_of_top_two(forward: ToyForward, prompt: Sequence[int], num_tokens: int
     """Chances of all answers of `num_tokens` at temperature 1 with top-k 2."""
     joint: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(num_tokens):
-        longer = {}
+        longer: dict[tuple[int, ...], float] = {}
         for ids, chance in joint.items():
             logits = forward.law([*prompt, *ids]).astype(np.float64)
             first, second = np.argsort(-logits)[:2].tolist()

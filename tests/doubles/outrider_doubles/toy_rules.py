@@ -33,7 +33,8 @@ def prefix_codes(tokens: Ints, lengths: Ints) -> Ints:
     codes = np.zeros(len(tokens), np.int64)
     for place in range(_PREFIX_TOKENS - 1):
         codes = np.where(place < lengths, codes * VOCAB_SIZE + tokens[:, min(place, tokens.shape[1] - 1)], codes)
-    return codes + _FIRST_CODE[lengths]
+    shifted: Ints = codes + _FIRST_CODE[lengths]
+    return shifted
 
 
 class ToyTarget:
@@ -66,11 +67,14 @@ def draft_weights(kind: str, target: ToyTarget) -> Ints:
         "equal": target.law,
     }
     if kind == "certain":
-        return np.eye(VOCAB_SIZE, dtype=np.int64)[target.law.argmax(1)]
+        certain: Ints = np.eye(VOCAB_SIZE, dtype=np.int64)[target.law.argmax(1)]
+        return certain
     if kind == "sparse":  # the likeliest two, as top-m laws are
         kept = target.law >= np.sort(target.law, 1)[:, -2:-1]
-        return np.where(kept, np.rint(1e6 * target.law * noise**0.5), 0).astype(np.int64).clip(min=kept)
-    return np.rint(1e6 * weights[kind]).astype(np.int64).clip(min=1)
+        sparse: Ints = np.where(kept, np.rint(1e6 * target.law * noise**0.5), 0).astype(np.int64).clip(min=kept)
+        return sparse
+    dense: Ints = np.rint(1e6 * weights[kind]).astype(np.int64).clip(min=1)
+    return dense
 
 
 @dataclass(frozen=True)
