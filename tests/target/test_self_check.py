@@ -9,10 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from outrider_doubles.engine_bench import EOS, VOCAB_SIZE, Collector, LetterDecoder, toy_settings
+from outrider_doubles.engine_bench import VOCAB_SIZE, Collector, EngineBench, toy_settings
 from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
 from outrider_doubles.toy_forward import ToyForward
-from prometheus_client import CollectorRegistry
 
 from outrider_kernels.own_linear import own_product
 from outrider_kernels.panel_product import PanelProduct
@@ -20,17 +19,10 @@ from outrider_runtime.clock import ManualClock
 from outrider_runtime.errors import EngineFailed, NotReady
 from outrider_target import lean_weights
 from outrider_target.block_pool import BlockPool
-from outrider_target.control.depth_policy import StaticPolicy
-from outrider_target.control.latency_objectives import NO_OBJECTIVES
-from outrider_target.depth_control import DepthControl
-from outrider_target.drafting.without_drafts import WithoutDrafts
-from outrider_target.engine import Engine
-from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.forward import RaggedBatch
 from outrider_target.forward_choice import choose_forward
 from outrider_target.lean_forward import LeanForward
 from outrider_target.lean_weights import LeanLinear
-from outrider_target.model_facts import ModelFacts
 from outrider_target.probe import _text, fingerprint_blocks, logits_fingerprint, probe_exactness
 from outrider_target.self_check import SelfCheck
 from outrider_wire.generation import GenerationRequest
@@ -58,30 +50,20 @@ def fingerprint_of(forward: ToyForward) -> str:
     return logits_fingerprint(forward, range(fingerprint_blocks(forward)))
 
 
-class Bench:
+class Bench(EngineBench):
     """An engine over a forward pass that can be changed."""
 
-    def __init__(self, fingerprint: str | None, blocks: int = 64, **changes: object) -> None:
-        self.forward, self.clock, self.registry = Changing(VOCAB_SIZE), ManualClock(), CollectorRegistry()
-        self.engine = Engine(
-            toy_settings(blocks=blocks, **changes),
-            self.forward,
-            WithoutDrafts(),
-            ModelFacts(frozenset({EOS}), LetterDecoder, "toy", fingerprint),
-            DepthControl(StaticPolicy(0), NO_OBJECTIVES),
-            self.clock,
-            EngineMetrics(self.registry, "toy"),
-        )
+    def __init__(self, fingerprint: str | None, **changes: object) -> None:
+        self.changing = Changing(VOCAB_SIZE)
+        super().__init__(toy_settings(**changes), forward=self.changing, logits_fingerprint=fingerprint)
 
-    def submit(self, max_tokens: int = 50) -> Collector:
-        collector = Collector()
+    def ask(self, max_tokens: int = 50) -> Collector:
         sampling = SamplingParams(max_tokens=max_tokens, temperature=0, ignore_eos=True)
-        self.engine.submit(GenerationRequest("toy", prompt_token_ids=(3, 4, 5), sampling=sampling), 1, collector)
-        return collector
+        return self.submit(GenerationRequest("toy", prompt_token_ids=(3, 4, 5), sampling=sampling), seed=1)
 
     @property
     def checks(self) -> float:
-        return self.registry.get_sample_value("outrider_self_checks_total", {"model_name": "toy"}) or 0.0
+        return self.metric("outrider_self_checks_total")
 
 
 FINGERPRINT = fingerprint_of(ToyForward(VOCAB_SIZE))
@@ -89,7 +71,7 @@ FINGERPRINT = fingerprint_of(ToyForward(VOCAB_SIZE))
 
 def test_it_checks_itself_once_an_interval_busy_or_idle() -> None:
     bench = Bench(FINGERPRINT)
-    collector = bench.submit(max_tokens=8)
+    collector = bench.ask(max_tokens=8)
     for advanced_s, checks in ((0.0, 0), (INTERVAL_S, 1), (INTERVAL_S / 2, 1), (INTERVAL_S / 2, 2)):
         bench.clock.advance(advanced_s)
         assert bench.engine.step() and bench.engine.step()
@@ -104,17 +86,17 @@ def test_it_checks_itself_once_an_interval_busy_or_idle() -> None:
 
 def test_one_changed_bit_fails_what_was_begun_and_sends_the_others_elsewhere() -> None:
     bench = Bench(FINGERPRINT)
-    bench.forward.changed = True
-    begun = bench.submit()
+    bench.changing.changed = True
+    begun = bench.ask()
     bench.engine.step()
     bench.clock.advance(INTERVAL_S)
     with pytest.raises(EngineFailed, match=f"at the start it was {FINGERPRINT}") as raised:
         bench.engine.step()
-    queued = bench.submit()
+    queued = bench.ask()
     bench.engine.fail(raised.value)
     assert isinstance(begun.error, EngineFailed) and isinstance(queued.error, NotReady)
     with pytest.raises(NotReady, match="the engine stopped: the logits of a fixed text have"):
-        bench.submit()
+        bench.ask()
 
 
 @pytest.mark.parametrize(
@@ -122,7 +104,7 @@ def test_one_changed_bit_fails_what_was_begun_and_sends_the_others_elsewhere() -
 )
 def test_it_does_not_check_what_it_need_not(fingerprint: str | None, changes: dict[str, object]) -> None:
     bench = Bench(fingerprint, **changes)
-    bench.forward.changed = True
+    bench.changing.changed = True
     bench.clock.advance(10 * INTERVAL_S)
     bench.engine.step()
     assert bench.checks == 0.0

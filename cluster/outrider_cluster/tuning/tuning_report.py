@@ -41,7 +41,7 @@ def tuning_report(bench: str, outcomes: Sequence[CellOutcome], planned: int) -> 
         Plot("depth_over_load", "The best depth over load, with its gain over depth 0.", over_load),
     ]
     texts = {
-        "speculative_config.yaml": f"# {bench}.\n{config_snippet(choices)}",
+        "speculative_config.yaml": f"# {' '.join(bench.split())}.\n{config_snippet(choices)}",
         "vllm_table.json": json.dumps(table) + "\n",
     }
     if cost is not None:

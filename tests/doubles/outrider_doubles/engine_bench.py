@@ -100,6 +100,7 @@ class EngineBench:
         forward: ToyForward | None = None,
         rule: AcceptanceRule = COUPLED_RULE,
         objectives: LatencyObjectives = NO_OBJECTIVES,
+        logits_fingerprint: str | None = None,
     ) -> None:
         self.forward = forward or ToyForward(VOCAB_SIZE)
         self.registry = CollectorRegistry()
@@ -108,7 +109,7 @@ class EngineBench:
             settings,
             self.forward,
             speculator or WithoutDrafts(),
-            ModelFacts(frozenset({EOS}), LetterDecoder, "toy"),
+            ModelFacts(frozenset({EOS}), LetterDecoder, "toy", logits_fingerprint),
             DepthControl(StaticPolicy(depth) if isinstance(depth, int) else depth, objectives),
             self.clock,
             EngineMetrics(self.registry, "toy"),
