@@ -13,7 +13,8 @@ Sizes
 Arguments, the same for every form of the kernel
     queries      [T, H, D] float32
     key_cache    [num_blocks, KH, D, BLOCK_SIZE], transposed within a block: one load meets 16 positions
-    value_cache  [num_blocks, KH, BLOCK_SIZE, D]; both float32 or both bfloat16, which on CPUs are kept as uint16 bits
+    value_cache  [num_blocks, KH, BLOCK_SIZE, D]; both float32 or both bfloat16, which on CPUs are kept as uint16 bits.
+                 There memory may have the other order within a block (`key_value_cache_numba`): shapes stay the same
     block_tables [B, W] int32; entries past a row's last position are not read
     token_rows   [T] int32, row of each token; neighbours of one row share the loads of its keys
     positions    [T] int32, absolute; the token's own key and value are in the cache already
@@ -21,7 +22,7 @@ Arguments, the same for every form of the kernel
     window       positions that a token sees, itself included; 0 means all
 
 Exactness
-    Every query is summed over blocks of BLOCK_SIZE absolute positions in ascending order, however it came to be
+    Every query is summed over blocks of absolute positions in ascending order, however it came to be
     computed: alone, in a prefill of any cut, beside any other rows, on any number of threads. The order depends on its
     position and on the window, on nothing else. Places of a block that a query does not see may hold anything, NaN
     included: another request may have left it there. What it does see is not filtered: NaN in, NaN out.

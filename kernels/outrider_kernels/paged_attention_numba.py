@@ -8,18 +8,21 @@ its bits depend neither on the tile nor on the other lines.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import get_num_threads, prange, set_num_threads
+from numba.extending import overload
 
 from outrider_kernels.arrays import plain
 from outrider_kernels.compiling import FUSED, compiled
-from outrider_kernels.number_formats_numba import Numbers, floats_of, narrow, widen
+from outrider_kernels.key_value_cache_numba import KeyValueCache, TileCache, check_cache, tile_cache
+from outrider_kernels.number_formats_numba import Numbers, floats_of, widen
 from outrider_kernels.online_softmax_numba import finish, new_lines, take_block
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.row_parts import is_worth_sharing
+from outrider_kernels.tile_attention_numba import CachedSequence, attend_run, new_workspace
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -28,7 +31,8 @@ _MOST_LINES = 64
 _LARGEST_TILE = 16
 _TASKS_PER_THREAD = 4
 _NS_PER_NUMBER_SEEN = 0.3
-"""Of one thread, for a query head's number times one of a key."""
+"""Of one thread, for a query head's number times one of a key; tile registers take less, but for few queries wait for
+memory."""
 
 
 class AttentionTables(NamedTuple):
@@ -46,24 +50,16 @@ class AttentionTables(NamedTuple):
         return int((np.minimum(seen, self.window) if self.window > 0 else seen).sum())
 
 
-class KeyValueCache(NamedTuple):
-    """Keys and values of one layer, of the same kind of numbers."""
-
-    keys: Numbers
-    values: Numbers
-
-
 def paged_attention(
     queries: Floats,
-    key_cache: Numbers,
-    value_cache: Numbers,
+    cache: KeyValueCache,
     block_tables: Ints,
     token_rows: Ints,
     positions: Ints,
     scale: float,
     window: int = 0,
 ) -> Floats:
-    """Attend; see `outrider_kernels.paged_attention` for every argument.
+    """Attend; see `outrider_kernels.paged_attention` for every argument, the cache being both of its arrays.
 
     Row and block indices and positions are the caller's to keep in range: they are its own bookkeeping.
 
@@ -73,14 +69,17 @@ def paged_attention(
     Raises:
         ValueError: a dtype or shape is not the contract's.
     """
-    _check(queries, key_cache, value_cache)
+    check_cache(cache, queries.shape[2])
+    if queries.shape[1] % cache.keys.shape[1]:
+        raise ValueError(
+            f"expected query heads in multiples of {cache.keys.shape[1]} key-value heads, given {queries.shape[1]}"
+        )
     if not token_rows.shape == positions.shape == queries.shape[:1]:
         raise ValueError(f"expected {len(queries)} rows and positions, given {token_rows.shape} and {positions.shape}")
     tables = AttentionTables(
         plain(block_tables, np.int32), plain(token_rows, np.int32), plain(positions, np.int32), window
     )
     out = np.empty(queries.shape, np.float32)
-    cache = KeyValueCache(key_cache, value_cache)
     attend_into(plain(queries, np.float32), cache, tables, tables.num_seen, scale, out)
     return out
 
@@ -100,52 +99,17 @@ def attend_into(
     tile = max(1, min(_LARGEST_TILE, wanted, _MOST_LINES * num_kv_heads // num_heads))
     set_num_threads(threads)
     try:
-        _attend(queries, cache, tables, np.float32(scale), tile, threads, out)
+        _attend(
+            queries, tile_cache(cache) if cache.is_for_tiles else cache, tables, np.float32(scale), tile, threads, out
+        )
     finally:
         set_num_threads(all_threads)
-
-
-def write_cache(
-    keys: Floats, values: Floats, key_cache: Numbers, value_cache: Numbers, slots: npt.NDArray[np.int64]
-) -> None:
-    """Store keys and values of T tokens in the cache, rounded to what it holds.
-
-    Args:
-        keys: [T, KH, D] float32.
-        values: [T, KH, D] float32.
-        key_cache: [num_blocks, KH, D, BLOCK_SIZE], written to.
-        value_cache: [num_blocks, KH, BLOCK_SIZE, D] of the same dtype, written to.
-        slots: [T] int64, block * BLOCK_SIZE + offset of each token; no slot twice.
-
-    Raises:
-        ValueError: a dtype or shape is not as above.
-    """
-    _check(keys, key_cache, value_cache)
-    if not keys.shape == values.shape == (len(slots), *key_cache.shape[1:3]):
-        raise ValueError(
-            f"expected keys and values {(len(slots), *key_cache.shape[1:3])}, given {keys.shape} and {values.shape}"
-        )
-    _write(plain(keys, np.float32), plain(values, np.float32), key_cache, value_cache, plain(slots, np.int64))
-
-
-def _check(queries: Floats, key_cache: Numbers, value_cache: Numbers) -> None:
-    _, num_heads, size = queries.shape
-    dtype = np.dtype(np.uint16 if key_cache.dtype == np.uint16 else np.float32)
-    num_blocks, num_kv_heads = key_cache.shape[:2]
-    for name, array, shape in (
-        ("key_cache", key_cache, (num_blocks, num_kv_heads, size, BLOCK_SIZE)),
-        ("value_cache", value_cache, (num_blocks, num_kv_heads, BLOCK_SIZE, size)),
-    ):
-        if array.shape != shape or plain(array, dtype.type) is not array:
-            raise ValueError(f"expected {name} contiguous writeable {dtype} {shape}, given {array.dtype} {array.shape}")
-    if num_heads % num_kv_heads:
-        raise ValueError(f"expected query heads in multiples of {num_kv_heads} key-value heads, given {num_heads}")
 
 
 @compiled(parallel=True, fastmath=FUSED)
 def _attend(
     queries: Floats,
-    cache: KeyValueCache,
+    cache: KeyValueCache | TileCache,
     tables: AttentionTables,
     scale: np.float32,
     tile: int,
@@ -163,38 +127,58 @@ def _attend(
             _attend_tile(queries, cache, tables, scale, start, start + tile, task % num_kv_heads, out)
 
 
-@compiled(fastmath=FUSED)
-def _attend_tile(
-    queries: Floats,
-    cache: KeyValueCache,
-    tables: AttentionTables,
-    scale: np.float32,
-    start: int,
-    end: int,
-    kv_head: int,
-    out: Floats,
-) -> None:
-    """Cut tokens [start, end) into runs of one sequence each."""
+def _attend_tile(*_: Any) -> None:
+    """Tokens [start, end) and one key-value head. For compiled code only."""
+    raise NotImplementedError
+
+
+@overload(_attend_tile, strict=False)  # type: ignore[untyped-decorator]
+def _overload_attend_tile(
+    queries: Any, cache: Any, tables: Any, scale: Any, start: Any, end: Any, kv_head: Any, out: Any
+) -> Any:
+    return _attend_tile_by_tiles if cache.instance_class is TileCache else _attend_tile_by_vectors
+
+
+def _attend_tile_by_tiles(
+    queries: Floats, cache: TileCache, tables: AttentionTables, scale: np.float32, start: int, end: int,
+    kv_head: int, out: Floats,
+) -> None:  # fmt: skip
+    end, group = min(end, queries.shape[0]), queries.shape[1] // cache.keys.shape[1]
+    heads = slice(kv_head * group, kv_head * group + group)
+    work = new_workspace((end - start) * group, queries.shape[2])
+    while start < end:
+        stop = _end_of_run(tables.token_rows, start, end)
+        cached = CachedSequence(cache.keys, cache.values, tables.block_tables[tables.token_rows[start]], kv_head)
+        own, positions = queries[start:stop, heads], tables.positions[start:stop]
+        attend_run(own, cached, positions, tables.window, scale, work, out[start:stop, heads])
+        start = stop
+
+
+def _attend_tile_by_vectors(
+    queries: Floats, cache: KeyValueCache, tables: AttentionTables, scale: np.float32, start: int, end: int,
+    kv_head: int, out: Floats,
+) -> None:  # fmt: skip
     end = min(end, queries.shape[0])
     while start < end:
-        stop = start + 1
-        while stop < end and tables.token_rows[stop] == tables.token_rows[start]:
-            stop += 1
+        stop = _end_of_run(tables.token_rows, start, end)
         _attend_run(queries, cache, tables, scale, start, stop, kv_head, out)
         start = stop
 
 
+@compiled()
+def _end_of_run(token_rows: Ints, start: int, end: int) -> int:
+    """Where another sequence begins."""
+    stop = start + 1
+    while stop < end and token_rows[stop] == token_rows[start]:
+        stop += 1
+    return stop
+
+
 @compiled(fastmath=FUSED)
 def _attend_run(
-    queries: Floats,
-    cache: KeyValueCache,
-    tables: AttentionTables,
-    scale: np.float32,
-    start: int,
-    stop: int,
-    kv_head: int,
-    out: Floats,
-) -> None:
+    queries: Floats, cache: KeyValueCache, tables: AttentionTables, scale: np.float32, start: int, stop: int,
+    kv_head: int, out: Floats,
+) -> None:  # fmt: skip
     """Tokens [start, stop) of one sequence, all query heads of one key-value head, block after block."""
     group = queries.shape[1] // cache.keys.shape[1]
     first_head, last_head = kv_head * group, kv_head * group + group
@@ -225,17 +209,3 @@ def _widened(block: Numbers, scratch: Floats) -> Floats:
         for y in range(block.shape[1]):
             scratch[x, y] = widen(block[x, y])
     return scratch
-
-
-@compiled(parallel=True)
-def _write(
-    keys: Floats, values: Floats, key_cache: Numbers, value_cache: Numbers, slots: npt.NDArray[np.int64]
-) -> None:
-    """Heads side by side, not tokens: the keys of 16 tokens share cache lines."""
-    num_tokens, num_kv_heads, size = keys.shape
-    for head in prange(num_kv_heads):
-        for token in range(num_tokens):
-            block, offset = slots[token] // BLOCK_SIZE, slots[token] % BLOCK_SIZE
-            for x in range(size):
-                key_cache[block, head, x, offset] = narrow(keys[token, head, x], key_cache)
-                value_cache[block, head, offset, x] = narrow(values[token, head, x], value_cache)

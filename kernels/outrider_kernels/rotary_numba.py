@@ -40,7 +40,7 @@ class RotaryOutputs(NamedTuple):
     queries: Floats
     """[T, H, D]"""
     keys: Numbers
-    """[num_blocks, KH, D, BLOCK_SIZE] rounded to what the cache holds."""
+    """[num_blocks, KH, D, BLOCK_SIZE] in either order of memory, rounded to what the cache holds."""
     values: Numbers
     """[num_blocks, KH, BLOCK_SIZE, D]"""
 

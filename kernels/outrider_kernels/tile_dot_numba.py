@@ -6,8 +6,7 @@ of each row is one chain of additions over steps of STEP_INPUTS inputs in ascend
 it: bits depend neither on the number of rows nor on who computes them.
 
 The instruction (Intel's manual, TDPBF16PS) sums the products of a step's even and odd inputs apart, adds both sums, and
-adds the result to a float32; it rounds to nearest even, and takes subnormal numbers for 0. LLVM does not choose it by
-itself, so the loop is written in its own language here, with numbers of tile registers and all.
+adds the result to a float32; it rounds to nearest even, and takes subnormal numbers for 0.
 """
 
 from __future__ import annotations
@@ -18,10 +17,21 @@ import sys
 from functools import cache
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import binding
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
+
+from outrider_kernels.tile_code import (
+    ADDRESS,
+    INT64,
+    add_product,
+    call,
+    clear_tile,
+    load_tile,
+    prefetch,
+    repeat,
+    store_tile,
+)
 
 GROUP_ROWS = 16
 """Rows of a tile register at most."""
@@ -42,9 +52,6 @@ WEIGHTS_TILE = 6
 """The first of two registers for weights, which are always whole. 0 to 3 hold sums, 4 and 5 rows of the groups."""
 _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA, _SYS_ARCH_PRCTL = 0x1023, 18, 158
 
-_INT8, _INT32, _INT64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
-_ADDRESS = _INT8.as_pointer()
-
 
 @cache
 def has_tile_products() -> bool:
@@ -63,7 +70,7 @@ def configure_tiles(_: Any, config: Any) -> Any:
     """Set the shapes of this thread's tile registers, given the address of CONFIG_BYTES bytes."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        _call(builder, "llvm.x86.ldtilecfg", builder.inttoptr(arguments[0], _ADDRESS))
+        call(builder, "llvm.x86.ldtilecfg", builder.inttoptr(arguments[0], ADDRESS))
         return context.get_dummy_value()
 
     return types.void(types.intp), generate
@@ -74,7 +81,7 @@ def release_tiles(_: Any) -> Any:
     """Give the tile registers back, so that nobody need keep their content."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        _call(builder, "llvm.x86.tilerelease")
+        call(builder, "llvm.x86.tilerelease")
         return context.get_dummy_value()
 
     return types.void(), generate
@@ -118,61 +125,36 @@ class _Steps:
 
     def run(self, num_steps: Any, sums: Any) -> None:
         """Clear the sums, take all steps, and store the sums."""
-        builder = self._builder
         all_sums = [(group, vector) for group in range(len(self._groups)) for vector in range(_VECTORS)]
         for place in all_sums:
-            _call(builder, "llvm.x86.tilezero", _sums_tile(*place))
-        before = builder.block
-        body, after = builder.append_basic_block("steps"), builder.append_basic_block("sums")
-        builder.branch(body)
-        builder.position_at_end(body)
-        step = builder.phi(_INT64)
-        step.add_incoming(_INT64(0), before)
-        self._take(step)
-        following = builder.add(step, _INT64(1))
-        step.add_incoming(following, body)
-        builder.cbranch(builder.icmp_signed("<", following, num_steps), body, after)
-        builder.position_at_end(after)
+            clear_tile(self._builder, _sums_tile(*place))
+        repeat(self._builder, num_steps, self._take)
         for group, vector in all_sums:
             offset = group * GROUP_ROWS * WIDTH * 4 + vector * _ROW_BYTES
-            place = builder.inttoptr(builder.add(sums, _INT64(offset)), _ADDRESS)
-            _call(builder, "llvm.x86.tilestored64", _sums_tile(group, vector), place, _INT64(WIDTH * 4))
+            place = self._builder.add(sums, INT64(offset))
+            store_tile(self._builder, _sums_tile(group, vector), place, INT64(WIDTH * 4))
 
     def _take(self, step: Any) -> None:
         builder = self._builder
-        inputs_at = builder.mul(step, _INT64(STEP_INPUTS * 2))
-        weights_at = builder.add(self._panel, builder.mul(step, _INT64(_STEP_BYTES)))
-        self._ask_for(builder.add(weights_at, _INT64(_STEPS_AHEAD * _STEP_BYTES)))
-        for group, rows in enumerate(self._groups):
-            self._load(_rows_tile(group), builder.add(rows, inputs_at), self._row_bytes)
-        for vector in range(_VECTORS):
-            weights = _INT8(WEIGHTS_TILE + vector)
-            self._load(weights, builder.add(weights_at, _INT64(vector * _ROW_BYTES)), _INT64(_PANEL_ROW_BYTES))
-            for group in range(len(self._groups)):
-                _call(builder, "llvm.x86.tdpbf16ps", _sums_tile(group, vector), _rows_tile(group), weights)
-
-    def _load(self, tile: Any, address: Any, row_bytes: Any) -> None:
-        _call(self._builder, "llvm.x86.tileloadd64", tile, self._builder.inttoptr(address, _ADDRESS), row_bytes)
-
-    def _ask_for(self, address: Any) -> None:
-        """Prefetch the weights of a step. Behind the last panel there may be nothing; asking does no harm."""
-        to_read, near, data = _INT32(0), _INT32(3), _INT32(1)
+        inputs_at = builder.mul(step, INT64(STEP_INPUTS * 2))
+        weights_at = builder.add(self._panel, builder.mul(step, INT64(_STEP_BYTES)))
         for line in range(0, _STEP_BYTES, 64):
-            place = self._builder.inttoptr(self._builder.add(address, _INT64(line)), _ADDRESS)
-            _call(self._builder, "llvm.prefetch.p0", place, to_read, near, data)
+            prefetch(builder, builder.add(weights_at, INT64(_STEPS_AHEAD * _STEP_BYTES + line)))
+        for group, rows in enumerate(self._groups):
+            load_tile(builder, _rows_tile(group), builder.add(rows, inputs_at), self._row_bytes)
+        for vector in range(_VECTORS):
+            weights = WEIGHTS_TILE + vector
+            load_tile(builder, weights, builder.add(weights_at, INT64(vector * _ROW_BYTES)), INT64(_PANEL_ROW_BYTES))
+            for group in range(len(self._groups)):
+                add_product(builder, _sums_tile(group, vector), _rows_tile(group), weights)
 
 
-def _sums_tile(group: int, vector: int) -> Any:
-    return _INT8(group * _VECTORS + vector)
+def _sums_tile(group: int, vector: int) -> int:
+    return group * _VECTORS + vector
 
 
-def _rows_tile(group: int) -> Any:
-    return _INT8(2 * _VECTORS + group)
-
-
-def _call(builder: Any, name: str, *arguments: Any) -> None:
-    kind = ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments])
-    builder.call(cgutils.get_or_insert_function(builder.module, kind, name), arguments)
+def _rows_tile(group: int) -> int:
+    return 2 * _VECTORS + group
 
 
 pass_of_1_group, pass_of_2_groups = _pass_of(1), _pass_of(2)

@@ -5,19 +5,24 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from outrider_kernels.attention_tiles_numba import STEP_DIMENSIONS
 from outrider_kernels.contracts import SamplingRows, VerifyRows
 from outrider_kernels.draft_rows import certain
 from outrider_kernels.gated_unit_numba import silu_and_multiply
-from outrider_kernels.number_formats_numba import Numbers, numbers_of
+from outrider_kernels.key_value_cache_numba import KeyValueCache, new_cache, write_cache
+from outrider_kernels.number_formats_numba import numbers_of
 from outrider_kernels.packed_linear import packed_product
 from outrider_kernels.paged_attention import BLOCK_SIZE
-from outrider_kernels.paged_attention_numba import paged_attention, write_cache
+from outrider_kernels.paged_attention_numba import paged_attention
 from outrider_kernels.ratio_verify import verify_by_ratio
 from outrider_kernels.rms_norm_numba import add_rms_norm, rms_norm, rms_norm_heads
 from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_and_write
 from outrider_kernels.row_parts import MOST_NUMBERS_OF_ONE_THREAD
 from outrider_kernels.synthetic_verify import verify_synthetic
 from outrider_kernels.verify import verify
+
+_HEAD_DIMS = (2, STEP_DIMENSIONS)
+"""Whose caches have either order of memory, where both are in use."""
 
 
 def warm_up_decoder(dtype: torch.dtype) -> None:
@@ -28,12 +33,13 @@ def warm_up_decoder(dtype: torch.dtype) -> None:
         add_rms_norm(row, row, row[0], 1.0, row)
         rms_norm_heads(row, slice(0, 1), row[0], 1.0)
         silu_and_multiply(numbers_of(torch.zeros(1, 2 * width, dtype=dtype)), row)
-        projected = numbers_of(torch.zeros(width, 6, dtype=dtype))
-        queries, halves = np.zeros((width, 1, 2), np.float32), np.ones((1, 1), np.float32)
-        keys, values = _cache(width, 2, dtype)
-        slots, positions = np.arange(width) * BLOCK_SIZE, np.zeros(width, np.int32)
-        outputs = RotaryOutputs(queries, keys, values)
-        rotate_and_write(projected, RotaryTables(halves, halves), positions, slots, outputs)
+    for head_dim in _HEAD_DIMS:
+        for rows in (1, MOST_NUMBERS_OF_ONE_THREAD // (3 * head_dim) + 1):
+            projected = numbers_of(torch.zeros(rows, 3 * head_dim, dtype=dtype))
+            queries, halves = np.zeros((rows, 1, head_dim), np.float32), np.ones((1, head_dim // 2), np.float32)
+            outputs = RotaryOutputs(queries, *_cache(rows, head_dim, dtype))
+            slots, positions = np.arange(rows) * BLOCK_SIZE, np.zeros(rows, np.int32)
+            rotate_and_write(projected, RotaryTables(halves, halves), positions, slots, outputs)
     for width in (2, 32, 2048):  # not every kernel takes the smallest
         multiply = packed_product(torch.zeros(width, width, dtype=dtype), None)
         multiply(torch.zeros(1, width, dtype=dtype))
@@ -56,16 +62,16 @@ def warm_up(dtype: torch.dtype) -> None:
         dtype: of the model.
     """
     verify(torch.zeros(1, 2), *_smallest_rows())
-    token, places = np.zeros((1, 1, 1), np.float32), np.zeros(1, np.int32)
-    keys, values = _cache(1, 1, dtype)
-    write_cache(token, token, keys, values, np.zeros(1, np.int64))
-    paged_attention(token, keys, values, np.zeros((1, 1), np.int32), places, places, 1.0)
+    places = np.zeros(1, np.int32)
+    for head_dim in _HEAD_DIMS:
+        token, cache = np.zeros((1, 1, head_dim), np.float32), _cache(1, head_dim, dtype)
+        write_cache(token, token, cache, np.zeros(1, np.int64))
+        paged_attention(token, cache, np.zeros((1, 1), np.int32), places, places, 1.0)
 
 
-def _cache(num_blocks: int, head_dim: int, dtype: torch.dtype) -> tuple[Numbers, Numbers]:
-    """Keys and values of one head."""
-    blocks = torch.zeros(num_blocks, 1, head_dim, BLOCK_SIZE, dtype=dtype)
-    return numbers_of(blocks), numbers_of(blocks.transpose(2, 3).contiguous())
+def _cache(num_blocks: int, head_dim: int, dtype: torch.dtype) -> KeyValueCache:
+    """Of one head."""
+    return new_cache(num_blocks, 1, head_dim, np.uint16 if dtype == torch.bfloat16 else np.float32)
 
 
 def _smallest_rows() -> tuple[VerifyRows, SamplingRows]:

@@ -12,7 +12,7 @@ import torch
 
 from outrider_kernels.gated_unit_numba import silu_and_multiply
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
-from outrider_kernels.paged_attention_numba import KeyValueCache, attend_into
+from outrider_kernels.paged_attention_numba import attend_into
 from outrider_kernels.rms_norm_numba import add_rms_norm, rms_norm, rms_norm_heads
 from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_and_write
 from outrider_target.attention_survey import SurveyedLayer
@@ -117,11 +117,10 @@ class LeanForward:
             rms_norm_heads(projected, heads, layer.key_norm.weight, layer.key_norm.epsilon)
         num_tokens = step.num_tokens
         queries = buffers.queries[:num_tokens].numpy()
-        keys, values = cache.keys[index], cache.values[index]
-        outputs = RotaryOutputs(queries, keys, values)
+        cached = cache.layers[index]
+        outputs = RotaryOutputs(queries, *cached)
         rotate_and_write(projected, self._rotary, tables.positions, tables.slots, outputs)
         attended = buffers.attended_heads[:num_tokens]
-        cached = KeyValueCache(keys, values)
         attend_into(queries, cached, seen.tables, seen.count, surveyed.scaling, attended.numpy())
         if buffers.attended.dtype != torch.float32:
             buffers.attended[:num_tokens].copy_(attended.view(num_tokens, -1))

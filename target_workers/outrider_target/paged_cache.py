@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.number_formats_numba import Numbers
-from outrider_kernels.paged_attention_numba import AttentionTables, paged_attention, write_cache
+from outrider_kernels.key_value_cache_numba import new_cache, write_cache
+from outrider_kernels.paged_attention_numba import AttentionTables, paged_attention
 from outrider_target.attention_hook import AttentionCall
 from outrider_target.attention_survey import SurveyedLayer
 from outrider_target.forward import CacheShape, RaggedBatch
@@ -62,12 +62,8 @@ class PagedCache:
     """
 
     def __init__(self, shape: CacheShape, num_blocks: int) -> None:
-        # The kernel reads 16 keys of one dimension at once, hence the two layouts.
-        heads, width = shape.num_kv_heads, shape.head_dim
-        key_shape = (num_blocks, heads, width, BLOCK_SIZE)
-        value_shape = (num_blocks, heads, BLOCK_SIZE, width)
-        self.keys = [_zeros(key_shape, shape.dtype) for _ in range(shape.num_layers)]
-        self.values = [_zeros(value_shape, shape.dtype) for _ in range(shape.num_layers)]
+        kind = np.uint16 if shape.dtype == torch.bfloat16 else np.float32
+        self.layers = [new_cache(num_blocks, shape.num_kv_heads, shape.head_dim, kind) for _ in range(shape.num_layers)]
         self.tables: StepTables | None = None
 
 
@@ -85,13 +81,12 @@ class PagedAttention:
         cache = self._store.cache
         assert cache is not None and cache.tables is not None, "a step sets the tables first"
         tables = cache.tables
-        keys, values = cache.keys[self._index], cache.values[self._index]
+        layer = cache.layers[self._index]
         num_tokens = len(tables.slots)
-        write_cache(_rows(call.key, num_tokens), _rows(call.value, num_tokens), keys, values, tables.slots)
+        write_cache(_rows(call.key, num_tokens), _rows(call.value, num_tokens), layer, tables.slots)
         attended = paged_attention(
             _rows(call.query, num_tokens),
-            keys,
-            values,
+            layer,
             tables.block_tables,
             tables.token_rows,
             tables.positions,
@@ -112,11 +107,6 @@ def cache_shape(layers: tuple[SurveyedLayer, ...], dtype: torch.dtype) -> CacheS
     """What the cache of a model of some dtype with these layers needs."""
     first = layers[0]
     return CacheShape(len(layers), first.num_kv_heads, first.head_dim, BLOCK_SIZE, dtype)
-
-
-def _zeros(shape: tuple[int, ...], dtype: torch.dtype) -> Numbers:
-    """Memory that costs nothing until it is written to, unlike torch's."""
-    return np.zeros(shape, np.uint16) if dtype == torch.bfloat16 else np.zeros(shape, np.float32)
 
 
 def _rows(heads: torch.Tensor, num_tokens: int) -> npt.NDArray[np.float32]:

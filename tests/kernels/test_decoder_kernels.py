@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from outrider_kernels import row_parts
 from outrider_kernels.gated_unit_numba import silu_and_multiply
+from outrider_kernels.key_value_cache_numba import new_cache
 from outrider_kernels.number_formats_numba import numbers_of
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.rms_norm_numba import add_rms_norm, rms_norm, rms_norm_heads
@@ -117,9 +118,7 @@ class Rotated:
         """Some of the tokens, into fresh arrays."""
         projected = self.projected[part].reshape(-1, 7 * 8)
         outputs = RotaryOutputs(
-            np.zeros((len(projected), 3, 8), np.float32),
-            np.zeros((self.num_blocks, 2, 8, BLOCK_SIZE), self.kind),
-            np.zeros((self.num_blocks, 2, BLOCK_SIZE, 8), self.kind),
+            np.zeros((len(projected), 3, 8), np.float32), *new_cache(self.num_blocks, 2, 8, self.kind)
         )
         tables = RotaryTables(self.cosines.float().numpy(), self.sines.float().numpy())
         rotate_and_write(numbers_of(projected), tables, self.positions[part], self.slots[part], outputs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -112,7 +113,7 @@ def test_what_another_request_left_in_a_block_cannot_be_seen(forward: EitherForw
     expected = run_rows(forward, [Row(text(), 0, range(5))])[0]
     cache = forward.cache
     assert cache is not None
-    for block in [*cache.keys, *cache.values]:
+    for block in chain(*cache.layers):
         block.fill(np.nan)
     found = torch.cat([run_rows(forward, [Row([token], place, range(5))])[0] for place, token in enumerate(text())])
     assert torch.equal(found, expected)
@@ -123,7 +124,7 @@ def test_the_cache_shape_counts_the_bytes_that_are_allocated(forward: EitherForw
     assert (shape.num_layers, shape.num_kv_heads, shape.head_dim, shape.block_size) == (2, 2, 16, 16)
     cache = forward.cache
     assert cache is not None
-    assert sum(block.nbytes for block in [*cache.keys, *cache.values]) == 8 * shape.bytes_per_block
+    assert sum(block.nbytes for block in chain(*cache.layers)) == 8 * shape.bytes_per_block
 
 
 def test_shared_input_and_output_embeddings_stay_shared(tmp_path: Path) -> None:

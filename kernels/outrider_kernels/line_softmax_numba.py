@@ -1,0 +1,247 @@
+"""Softmax over scores of 16 lines at once, one line in each lane of a vector register.
+
+What online softmax does between the two products of attention: find the largest score of each line, turn scores into
+weights, and round these as the second product wants them. LLVM does not vectorise numba's loops like this, so they are
+written in its own language here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+LANES = 16
+LOWEST = -1e30
+"""Score of a place that a line does not see."""
+_VECTOR_BYTES = 4 * LANES
+_SIDE_BY_SIDE = 4
+"""Rows whose largest score is sought apart, so that comparisons do not wait for each other."""
+_FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+_FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT32, LANES)
+_SMALLEST_EXPONENT = -87.0
+# Cephes' expf: exp(y) = 1 + y + y**2 * polynomial(y) for |y| <= ln(2) / 2, highest power first.
+_LOG2_E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693359375, -2.12194440e-4
+_POLYNOMIAL = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def scale_scores(_: Any, scores: Any, num_rows: Any, first: Any, scale: Any, seen: Any, tops: Any) -> Any:
+    """Scale scores, hide what a line does not see behind LOWEST, and raise the lines' largest scores.
+
+    Args:
+        scores: address of [num_rows, 16] float32, a row for each position.
+        num_rows: a multiple of 4, at least 4.
+        first: position of the first row.
+        scale: float32.
+        seen: address of [2, 16] int32: the first position that each line sees, and the one after the last.
+        tops: address of [16] float32; NaN among the scores may not show here, it does among the weights.
+    """
+    signature = types.void(types.intp, types.intp, types.intp, types.float32, types.intp, types.intp)
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        scores, num_rows, first, scale, seen, tops = arguments
+        code = _LineCode(builder)
+        scales = code.everywhere(scale)
+        near, far = code.load(seen, 0, _INTS), code.load(seen, 1, _INTS)
+        before = code.load(tops)
+
+        def some(place: Any, largest: list[Any]) -> list[Any]:
+            rows = builder.mul(place, _INT64(_SIDE_BY_SIDE))
+            at = builder.add(scores, builder.mul(rows, _INT64(_VECTOR_BYTES)))
+            position = builder.trunc(builder.add(first, rows), _INT32)
+            found = []
+            for row, top in enumerate(largest):
+                positions = code.everywhere(builder.add(position, _INT32(row)))
+                visible = builder.and_(
+                    builder.icmp_signed(">=", positions, near), builder.icmp_signed("<", positions, far)
+                )
+                scaled = builder.fmul(code.load(at, row), scales)
+                score = builder.select(visible, scaled, code.number(LOWEST))
+                code.store(score, at, row)
+                found.append(code.larger(top, score))
+            return found
+
+        times = builder.udiv(num_rows, _INT64(_SIDE_BY_SIDE))
+        largest = code.repeat(times, [before] * _SIDE_BY_SIDE, some)
+        code.store(code.larger(code.larger(*largest[:2]), code.larger(*largest[2:])), tops)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def weigh_scores(_: Any, scores: Any, num_blocks: Any, tops: Any, totals: Any, weights: Any) -> Any:
+    """Turn scores into weights exp(score - top), 0 where a line sees nothing, and add them to the lines' totals.
+
+    Args:
+        scores: address of [num_blocks, 16, 16] float32: positions, lines.
+        num_blocks: at least one.
+        tops: address of [16] float32.
+        totals: address of [2, 16] float32: of even and odd positions.
+        weights: address of [num_blocks, 2, 8, 16, 2] bfloat16, written: of pairs of positions, 16 lines, rounded; then
+            what was rounded off.
+    """
+    signature = types.void(*[types.intp] * 5)
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        scores, num_blocks, tops, totals, weights = arguments
+        code = _LineCode(builder)
+        top = code.load(tops)
+
+        def block(place: Any, sums: list[Any]) -> list[Any]:
+            scores_at = builder.add(scores, builder.mul(place, _INT64(LANES * _VECTOR_BYTES)))
+            weights_at = builder.add(weights, builder.mul(place, _INT64(LANES * _VECTOR_BYTES)))
+
+            def pair(place: Any, sums: list[Any]) -> list[Any]:
+                from_ = builder.add(scores_at, builder.mul(place, _INT64(2 * _VECTOR_BYTES)))
+                to = builder.add(weights_at, builder.mul(place, _INT64(_VECTOR_BYTES)))
+                both = [code.weight(code.load(from_, odd), top) for odd in (0, 1)]
+                rounded, rest = code.paired(*both)
+                code.store(rounded, to)
+                code.store(rest, to, LANES // 2)
+                return [builder.fadd(total, weight) for total, weight in zip(sums, both, strict=True)]
+
+            return code.repeat(_INT64(LANES // 2), sums, pair)
+
+        after = code.repeat(num_blocks, [code.load(totals, odd) for odd in (0, 1)], block)
+        for odd, total in enumerate(after):
+            code.store(total, totals, odd)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def divide_rows(_: Any, rows: Any, num_rows: Any, totals: Any) -> Any:
+    """Divide rows [num_rows, 16] float32 by the sum of totals [2, 16], given addresses."""
+    signature = types.void(*[types.intp] * 3)
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        rows, num_rows, totals = arguments
+        code = _LineCode(builder)
+        total = builder.fadd(code.load(totals, 0), code.load(totals, 1))
+
+        def row(place: Any, _: list[Any]) -> list[Any]:
+            at = builder.add(rows, builder.mul(place, _INT64(_VECTOR_BYTES)))
+            code.store(builder.fdiv(code.load(at), total), at)
+            return []
+
+        code.repeat(num_rows, [], row)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def shrink_rows(_: Any, rows: Any, num_rows: Any, old: Any, new: Any) -> Any:
+    """Multiply rows [num_rows, 16] float32 by exp(old - new), both [16], given addresses."""
+    signature = types.void(*[types.intp] * 4)
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        rows, num_rows, old, new = arguments
+        code = _LineCode(builder)
+        factors = code.exp(builder.fsub(code.load(old), code.load(new)))
+
+        def row(place: Any, _: list[Any]) -> list[Any]:
+            at = builder.add(rows, builder.mul(place, _INT64(_VECTOR_BYTES)))
+            code.store(builder.fmul(code.load(at), factors), at)
+            return []
+
+        code.repeat(num_rows, [], row)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+class _LineCode:
+    """Code for vectors of a number of each line."""
+
+    def __init__(self, builder: Any) -> None:
+        self._builder = builder
+
+    def number(self, value: float) -> Any:
+        return _FLOATS([value] * LANES)
+
+    def everywhere(self, number: Any) -> Any:
+        nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
+        first = self._builder.insert_element(nothing, number, _INT32(0))
+        return self._builder.shuffle_vector(first, nothing, _INTS([0] * LANES))
+
+    def larger(self, left: Any, right: Any) -> Any:
+        """`left` where they do not compare."""
+        return self._builder.select(self._builder.fcmp_ordered("<", left, right), right, left)
+
+    def weight(self, score: Any, top: Any) -> Any:
+        """Exp(score - top), and 0 for LOWEST. NaN stays NaN."""
+        is_seen = self._builder.fcmp_unordered("!=", score, self.number(LOWEST))
+        return self._builder.select(is_seen, self.exp(self._builder.fsub(score, top)), self.number(0.0))
+
+    def exp(self, x: Any) -> Any:
+        """Of numbers of at most 0: a polynomial times a power of two, put into the exponent's bits."""
+        builder = self._builder
+        x = self.larger(x, self.number(_SMALLEST_EXPONENT))
+        n = builder.fptosi(self._fma(x, self.number(_LOG2_E), self.number(-0.5)), _INTS)
+        whole = builder.sitofp(n, _FLOATS)
+        y = self._fma(whole, self.number(-_LN2_LOW), self._fma(whole, self.number(-_LN2_HIGH), x))
+        p = self.number(_POLYNOMIAL[0])
+        for power in _POLYNOMIAL[1:]:
+            p = self._fma(p, y, self.number(power))
+        of_rest = self._fma(builder.fmul(p, y), y, builder.fadd(y, self.number(1.0)))
+        bits = builder.add(builder.bitcast(of_rest, _INTS), builder.shl(n, _INTS([23] * LANES)))
+        return builder.bitcast(bits, _FLOATS)
+
+    def paired(self, even: Any, odd: Any) -> tuple[Any, Any]:
+        """Pairs of bfloat16 of two vectors: rounded, and what was rounded off."""
+        builder = self._builder
+        high = [self._up_to_half(vector) for vector in (even, odd)]
+        kept = [builder.and_(bits, _INTS([-65536] * LANES)) for bits in high]
+        rest = [
+            self._up_to_half(builder.fsub(vector, builder.bitcast(bits, _FLOATS)))
+            for vector, bits in zip((even, odd), kept, strict=True)
+        ]
+        half = _INTS([16] * LANES)
+        rest_of_odd = builder.and_(rest[1], _INTS([-65536] * LANES))
+        return builder.or_(builder.lshr(high[0], half), kept[1]), builder.or_(builder.lshr(rest[0], half), rest_of_odd)
+
+    def _up_to_half(self, vector: Any) -> Any:
+        """Bits whose upper half is the nearest bfloat16."""
+        return self._builder.add(self._builder.bitcast(vector, _INTS), _INTS([0x8000] * LANES))
+
+    def _fma(self, left: Any, right: Any, to: Any) -> Any:
+        kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
+        function = cgutils.get_or_insert_function(self._builder.module, kind, "llvm.fma.v16f32")
+        return self._builder.call(function, [left, right, to])
+
+    def load(self, address: Any, row: int = 0, kind: Any = _FLOATS) -> Any:
+        place = self._builder.inttoptr(self._builder.add(address, _INT64(row * _VECTOR_BYTES)), kind.as_pointer())
+        return self._builder.load(place, align=4)
+
+    def store(self, vector: Any, address: Any, row: int = 0) -> None:
+        place = self._builder.add(address, _INT64(row * _VECTOR_BYTES))
+        self._builder.store(vector, self._builder.inttoptr(place, vector.type.as_pointer()), align=4)
+
+    def repeat(self, times: Any, before: list[Any], step: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
+        """Vectors after `step(i, vectors)` for i from 0; at least once."""
+        builder = self._builder
+        start = builder.block
+        body, after = builder.append_basic_block("rows"), builder.append_basic_block("done")
+        builder.branch(body)
+        builder.position_at_end(body)
+        place = builder.phi(_INT64)
+        place.add_incoming(_INT64(0), start)
+        carried = [builder.phi(_FLOATS) for _ in before]
+        for phi, vector in zip(carried, before, strict=True):
+            phi.add_incoming(vector, start)
+        stepped = step(place, carried)
+        following = builder.add(place, _INT64(1))
+        place.add_incoming(following, builder.block)
+        for phi, vector in zip(carried, stepped, strict=True):
+            phi.add_incoming(vector, builder.block)
+        builder.cbranch(builder.icmp_signed("<", following, times), body, after)
+        builder.position_at_end(after)
+        return stepped

@@ -1,0 +1,282 @@
+"""Attention of one run of tokens over a cache in bfloat16, with AMX: softmax over segments of 256 positions.
+
+As `online_softmax_numba`, with larger parts and its products in tile registers. Segments are of absolute positions, and
+within one a line's sums go over blocks in ascending order, whatever it does not see weighing 0: bits depend on the
+line's position and on the window alone. A block of which some line does not see all may hold anything there, NaN
+included, which 0 does not take away; it is then added for each line by itself.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from outrider_kernels.attention_tiles_numba import (
+    LINE_BYTES,
+    LINES,
+    MOST_BLOCKS,
+    MOST_TILES,
+    STEP_DIMENSIONS,
+    WEIGHT_BYTES,
+    new_config,
+    scores_of_1,
+    scores_of_2,
+    scores_of_3,
+    scores_of_4,
+    shape_tiles,
+    values_of_2,
+    values_of_4,
+)
+from outrider_kernels.compiling import FUSED, compiled
+from outrider_kernels.line_softmax_numba import LOWEST, divide_rows, scale_scores, shrink_rows, weigh_scores
+from outrider_kernels.paged_attention import BLOCK_SIZE
+from outrider_kernels.paired_queries_numba import pair_query
+from outrider_kernels.tile_dot_numba import configure_tiles, release_tiles
+
+Floats = npt.NDArray[np.float32]
+Halves = npt.NDArray[np.uint16]
+Ints = npt.NDArray[np.int32]
+
+SEGMENT = 256
+"""Positions between which sums start from a new largest score."""
+_BLOCKS = SEGMENT // BLOCK_SIZE
+_INFINITE = np.uint16(0x7F80)
+_HALF_BYTES = 2
+
+
+class CachedSequence(NamedTuple):
+    """Keys and values of one key-value head of one sequence."""
+
+    keys: Halves
+    """[num_blocks, KH, 16, D]"""
+    values: Halves
+    """[num_blocks, KH, D, 16]"""
+    table: Ints
+    """[W] its blocks."""
+    kv_head: int
+
+
+class TileWorkspace(NamedTuple):
+    """Memory for runs of up to G groups of 16 lines. What is left of a last group sees what its first line sees."""
+
+    queries: Halves
+    """[G, D / 32, 2, 16, 32] of pairs of dimensions, 16 lines, rounded; then what was rounded off."""
+    seen: Ints
+    """[G, 2, 16] the first position that a line sees, and the one after the last."""
+    tops: Floats
+    """[G, 16] largest score so far."""
+    totals: Floats
+    """[G, 2, 16] sums of weights of even and odd positions, relative to exp(top)."""
+    sums: Floats
+    """[G, D, 16] weighted sums of values, relative to exp(top)."""
+    addresses: npt.NDArray[np.int64]
+    """[2, SEGMENT / 16] of the keys and of the values of a segment's blocks."""
+    scores: Floats
+    """[SEGMENT, 16] of one group."""
+    weights: Halves
+    """[SEGMENT / 16, 2, 8, 32] of one group: of pairs of positions, 16 lines, rounded; then what was rounded off."""
+    tops_before: Floats
+    """[16]"""
+    visible: Halves
+    """[D, 16] what one line sees of a block's values."""
+    line_sums: Floats
+    """[2, D, 16] before a block, and after it for one line."""
+    config: npt.NDArray[np.uint8]
+
+
+@compiled()
+def new_workspace(num_lines: int, size: int) -> TileWorkspace:
+    """For runs of up to `num_lines` lines of heads of `size` dimensions."""
+    groups = (num_lines + LINES - 1) // LINES
+    return TileWorkspace(
+        np.zeros((groups, size // STEP_DIMENSIONS, 2, STEP_DIMENSIONS // 2, 2 * LINES), np.uint16),
+        np.empty((groups, 2, LINES), np.int32),
+        np.empty((groups, LINES), np.float32),
+        np.empty((groups, 2, LINES), np.float32),
+        np.empty((groups, size, LINES), np.float32),
+        np.empty((2, _BLOCKS), np.int64),
+        np.empty((SEGMENT, LINES), np.float32),
+        np.empty((_BLOCKS, 2, BLOCK_SIZE // 2, 2 * LINES), np.uint16),
+        np.empty(LINES, np.float32),
+        np.empty((size, BLOCK_SIZE), np.uint16),
+        np.empty((2, size, LINES), np.float32),
+        new_config(),
+    )
+
+
+@compiled(fastmath=FUSED)
+def attend_run(
+    queries: Floats, cached: CachedSequence, positions: Ints, window: int, scale: np.float32, work: TileWorkspace,
+    out: Floats,
+) -> None:  # fmt: skip
+    """Attend for tokens of one sequence and the query heads of one key-value head.
+
+    Args:
+        queries: [T, heads, D], D a multiple of 32.
+        cached: what they see.
+        positions: [T].
+        window: positions that a token sees, or 0.
+        scale: of scores.
+        work: for T * heads lines at least.
+        out: [T, heads, D], written.
+    """
+    groups = _begin(work, queries, positions, window)
+    start = max(0, positions.min() - window + 1) if window > 0 else 0
+    end = positions.max() + 1
+    for segment in range(start // SEGMENT, (end - 1) // SEGMENT + 1):
+        near, far = max(segment * SEGMENT, start), min((segment + 1) * SEGMENT, end)
+        _find_blocks(cached, work, near // BLOCK_SIZE, (far - 1) // BLOCK_SIZE + 1)
+        for group in range(groups):
+            seen = work.seen[group]
+            first = max(near, seen[0].min()) // BLOCK_SIZE
+            after = (min(far, seen[1].max()) - 1) // BLOCK_SIZE + 1
+            if first < after:
+                _take_segment(work, cached, group, first, after, scale)
+    release_tiles()
+    _finish(work, groups, out)
+
+
+@compiled()
+def _find_blocks(cached: CachedSequence, work: TileWorkspace, first: int, after: int) -> None:
+    _, num_kv_heads, block_size, size = cached.keys.shape
+    for b in range(first, after):
+        place = (np.int64(cached.table[b]) * num_kv_heads + cached.kv_head) * size * block_size * _HALF_BYTES
+        work.addresses[0, b % _BLOCKS] = cached.keys.ctypes.data + place
+        work.addresses[1, b % _BLOCKS] = cached.values.ctypes.data + place
+
+
+@compiled(fastmath=FUSED)
+def _take_segment(
+    work: TileWorkspace, cached: CachedSequence, group: int, first: int, after: int, scale: np.float32
+) -> None:
+    """Let a group see blocks [first, after) of one segment."""
+    num_blocks, size = after - first, work.sums.shape[1]
+    seen, tops, totals, sums = work.seen[group], work.tops[group], work.totals[group], work.sums[group]
+    scores_at, tops_at, totals_at = work.scores.ctypes.data, tops.ctypes.data, totals.ctypes.data
+    work.tops_before[:] = tops
+    _score(work, work.queries[group], first % _BLOCKS, num_blocks)
+    scale_scores(scores_at, num_blocks * BLOCK_SIZE, first * BLOCK_SIZE, scale, seen.ctypes.data, tops_at)
+    shrink_rows(totals_at, 2, work.tops_before.ctypes.data, tops_at)
+    shrink_rows(sums.ctypes.data, size, work.tops_before.ctypes.data, tops_at)
+    weigh_scores(scores_at, num_blocks, tops_at, totals_at, work.weights.ctypes.data)
+    _add_values(cached, work, seen, sums, first, num_blocks)
+
+
+@compiled()
+def _score(work: TileWorkspace, queries: Halves, first: int, num_blocks: int) -> None:
+    """Scores of one group with blocks from `first` of the segment on, unscaled."""
+    shape_tiles(work.config, STEP_DIMENSIONS)
+    configure_tiles(work.config.ctypes.data)
+    keys, queries_at, steps = work.addresses[0], queries.ctypes.data, queries.shape[0]
+    for b in range(first, first + num_blocks, MOST_BLOCKS):
+        left = first + num_blocks - b
+        scores_at = work.scores.ctypes.data + (b - first) * BLOCK_SIZE * LINE_BYTES
+        if left >= 4:
+            scores_of_4((keys[b], keys[b + 1], keys[b + 2], keys[b + 3]), queries_at, steps, scores_at)
+        elif left == 3:
+            scores_of_3((keys[b], keys[b + 1], keys[b + 2]), queries_at, steps, scores_at)
+        elif left == 2:
+            scores_of_2((keys[b], keys[b + 1]), queries_at, steps, scores_at)
+        else:
+            scores_of_1((keys[b],), queries_at, steps, scores_at)
+
+
+@compiled()
+def _add_values(
+    cached: CachedSequence, work: TileWorkspace, seen: Ints, sums: Floats, first: int, num_blocks: int
+) -> None:
+    """Values of one group by weight, as many blocks together as need no care."""
+    shape_tiles(work.config, BLOCK_SIZE)
+    configure_tiles(work.config.ctypes.data)
+    newest, oldest = seen[0].max(), seen[1].min()
+    at, done = first % _BLOCKS, 0
+    for b in range(num_blocks):
+        position = (first + b) * BLOCK_SIZE
+        if position >= newest and position + BLOCK_SIZE <= oldest:
+            continue
+        values = cached.values[cached.table[first + b], cached.kv_head]
+        if not _is_finite(values):
+            _add_blocks(work, work.addresses[1, at + done :], done, b - done, sums)
+            _add_line_by_line(work, values, seen, position, b, sums)
+            done = b + 1
+    _add_blocks(work, work.addresses[1, at + done :], done, num_blocks - done, sums)
+
+
+@compiled()
+def _is_finite(values: Halves) -> bool:
+    found = 0
+    for x in range(values.shape[0]):
+        of_dimension = values[x]
+        for j in range(BLOCK_SIZE):
+            found += (of_dimension[j] & _INFINITE) == _INFINITE
+    return found == 0
+
+
+@compiled()
+def _add_blocks(
+    work: TileWorkspace, addresses: npt.NDArray[np.int64], first: int, num_blocks: int, sums: Floats
+) -> None:
+    """Blocks at some addresses; their weights start at `first` of the work."""
+    if num_blocks <= 0:
+        return
+    weights_at = work.weights.ctypes.data + first * 2 * WEIGHT_BYTES
+    size, wide = sums.shape[0], MOST_TILES * BLOCK_SIZE
+    for x in range(0, size - wide + 1, wide):
+        at, offset = sums.ctypes.data + x * LINE_BYTES, x * BLOCK_SIZE * _HALF_BYTES
+        values_of_4(addresses.ctypes.data, offset, weights_at, num_blocks, at)
+    if size % wide:
+        x = size - size % wide
+        at, offset = sums.ctypes.data + x * LINE_BYTES, x * BLOCK_SIZE * _HALF_BYTES
+        values_of_2(addresses.ctypes.data, offset, weights_at, num_blocks, at)
+
+
+@compiled()
+def _add_line_by_line(
+    work: TileWorkspace, values: Halves, seen: Ints, position: int, number: int, sums: Floats
+) -> None:
+    """One block of which lines see different parts, as each of them sees it: 0 elsewhere, which adds nothing."""
+    before, after = work.line_sums
+    before[:] = sums
+    address = np.full(1, work.visible.ctypes.data)
+    for line in range(LINES):
+        first, end = seen[0, line] - position, seen[1, line] - position
+        for x in range(values.shape[0]):
+            for j in range(BLOCK_SIZE):
+                work.visible[x, j] = values[x, j] if first <= j < end else 0
+        after[:] = before
+        _add_blocks(work, address, number, 1, after)
+        sums[:, line] = after[:, line]
+
+
+@compiled()
+def _begin(work: TileWorkspace, queries: Floats, positions: Ints, window: int) -> int:
+    """Lines that have seen nothing, for queries [tokens, heads, D]. Returns the number of groups."""
+    tokens, heads, size = queries.shape
+    count: int = tokens * heads
+    groups = (count + LINES - 1) // LINES
+    work.tops[:groups] = np.float32(LOWEST)
+    work.totals[:groups] = 0
+    work.sums[:groups] = 0
+    for line in range(groups * LINES):
+        group, lane = line // LINES, line % LINES
+        token = (line if line < count else group * LINES) // heads
+        work.seen[group, 0, lane] = max(0, positions[token] - window + 1) if window > 0 else 0
+        work.seen[group, 1, lane] = positions[token] + 1
+        if line < count:
+            query = queries[token, line % heads]
+            pair_query(query.ctypes.data, size // STEP_DIMENSIONS, lane, work.queries[group].ctypes.data)
+    return groups
+
+
+@compiled()
+def _finish(work: TileWorkspace, groups: int, out: Floats) -> None:
+    """Divide by the summed weights into out [tokens, heads, D]."""
+    tokens, heads, size = out.shape
+    for group in range(groups):
+        divide_rows(work.sums[group].ctypes.data, size, work.totals[group].ctypes.data)
+    for line in range(tokens * heads):
+        sums, of_line = work.sums[line // LINES], out[line // heads, line % heads]
+        for x in range(size):
+            of_line[x] = sums[x, line % LINES]
