@@ -15,6 +15,7 @@ import torch
 from numba import get_num_threads
 
 from outrider_kernels.compiling import compiled
+from outrider_kernels.huge_pages import HUGE_PAGES
 from outrider_kernels.number_formats_numba import Numbers, narrow, numbers_of
 from outrider_kernels.row_parts import is_worth_sharing, reading_ns_per_byte
 
@@ -96,7 +97,7 @@ def _panels_of(weight: torch.Tensor, width: int, together: int) -> Numbers:
     filled = weight.new_zeros(num_panels * width, num_inputs)
     filled[:num_outputs] = weight
     turned = filled.view(num_panels, width, num_inputs // together, together).transpose(1, 2).contiguous()
-    return numbers_of(turned.view(num_panels, num_inputs // together, width * together))
+    return HUGE_PAGES.copy(numbers_of(turned.view(num_panels, num_inputs // together, width * together)))
 
 
 @compiled()
