@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+import re
 from typing import Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
@@ -9,6 +11,9 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from outrider_cluster.gateway.scaling_settings import GatewayScaling
 from outrider_runtime.settings import ByteSize, Settings
 from outrider_wire.sampling import MAX_CHOICES
+
+
+_HOST_NAME = re.compile(r"\w[\w-]*(\.\w[\w-]*)*\.?", re.ASCII)
 
 
 class GatewaySettings(Settings):
@@ -43,8 +48,9 @@ class GatewaySettings(Settings):
     """Longest time that a client may take to send its request."""
     slow_reader_timeout_s: float = Field(default=30.0, gt=0)
     """A client that takes in nothing for this long is cut off."""
-    target_wait_s: float = Field(default=10.0, ge=0)
-    """How long a request waits for a target to become ready before it is answered with 503."""
+    target_wait_s: float = Field(default=30.0, ge=0)
+    """How long a request waits for a target to become ready before it is answered with 503. Longer than a target of a
+    small model needs to come back, so that the only one may be lost without its requests."""
     max_moves: int = Field(default=3, ge=0)
     """How often one request may move to another target after its target was lost."""
     suspicion_s: float = Field(default=6.0, ge=0)
@@ -58,6 +64,16 @@ class GatewaySettings(Settings):
     """How long requests may take to finish when the gateway stops."""
     autoscaling: GatewayScaling | None = None
     """As many gateways as the load calls for, within bounds; None: one."""
+
+    @field_validator("http_host")
+    @classmethod
+    def _host_can_be_bound(cls, host: str) -> str:
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            if host.replace(".", "").isdecimal() or not _HOST_NAME.fullmatch(host):
+                raise ValueError("is neither an IP address nor the name of a host") from None
+        return host
 
     @field_validator("api_keys")
     @classmethod

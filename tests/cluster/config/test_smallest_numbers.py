@@ -36,3 +36,14 @@ def test_what_is_divided_by_has_a_lower_bound(settings: Any, name: str, number: 
 def test_a_key_that_no_client_can_send_as_it_is_is_refused(key: str) -> None:
     with pytest.raises(ValidationError, match="key 1 is empty, or holds anything but"):
         GatewaySettings.model_validate({"api_keys": ("fine", key)})
+
+
+@pytest.mark.parametrize("host", ["", "256.1.1.1", "1.2.3", "a host", "-x", "http://127.0.0.1", "127.0.0.1:80", "[::1]"])
+def test_a_host_that_cannot_be_bound_is_refused(host: str) -> None:
+    with pytest.raises(ValidationError, match=r"http_host\n .*(neither an IP address nor the name of a host|at least 1)"):
+        GatewaySettings.model_validate({"http_host": host})
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "::1", "fe80::1%eth0", "localhost", "node_1.cluster.local.", "1a"])
+def test_addresses_and_names_of_hosts_are_taken(host: str) -> None:
+    assert GatewaySettings.model_validate({"http_host": host}).http_host == host
