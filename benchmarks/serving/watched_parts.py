@@ -70,7 +70,7 @@ def watch_engine(stopwatch: Stopwatch, forward: Forward) -> None:
     stopwatch.watch(RemoteSpeculator, "collect", "wire: waiting for drafts")
     for name in ("open", "commit", "judge", "close"):
         stopwatch.watch(RemoteSpeculator, name, "wire: handing on what was committed")
-    for name in ("plan", "publish"):
+    for name in ("plan", "settle"):
         stopwatch.watch(Scheduler, name, "engine: scheduling and shared blocks")
     for name in ("push", "take", "finish"):
         stopwatch.watch(OutputText, name, "engine: text")
