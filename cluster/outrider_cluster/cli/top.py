@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 
 from outrider_cluster.cli.failure import CommandFailed
 from outrider_cluster.cli.live_metrics import Metrics, fetch_metrics
@@ -60,5 +61,24 @@ def show_live(watcher: Watcher, url: str, console: Console, every_s: float) -> N
                 shown = frame(watcher.look())
             except CommandFailed as error:
                 shown = lost(url, str(error))
-            live.update(shown, refresh=True)
+            live.update(Fitted(shown) if console.is_terminal else shown, refresh=True)
             time.sleep(every_s)
+
+
+class Fitted:
+    """What does not fit into a window is cut, and the last line says so."""
+
+    def __init__(self, content: RenderableType) -> None:
+        self._content = content
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """As many lines as the window has."""
+        lines = console.render_lines(self._content, options.update(height=None), pad=False)
+        room = console.height
+        if len(lines) > room:
+            hidden = len(lines) - room + 1
+            hint = f"… {hidden} lines more: make the window taller, or see `outrider status`"
+            lines = [*lines[: room - 1], *console.render_lines(hint, options.update(height=1), pad=False)]
+        for line in lines:
+            yield from line
+            yield Segment.line()

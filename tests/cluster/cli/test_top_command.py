@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from outrider_cluster.cli.live_metrics import Metrics, parse_metrics
 from outrider_cluster.cli.main import app
+from outrider_cluster.cli.top import Fitted
 from outrider_cluster.cli.top_frame import Moment, frame, lost
 from outrider_cluster.cli.top_pools import ACCEPTED, ANSWERS, CHOICES, DRAFTED, DROPPED
 from outrider_cluster.scaling.wish import ScalingReason
@@ -187,3 +188,13 @@ def test_once_without_a_cluster_is_one_line_and_fails() -> None:
 
 def test_a_lost_cluster_is_named_and_looked_for_again() -> None:
     assert "no answer from http://x: refused; trying again" in str(lost("http://x", "refused"))
+
+
+def test_what_does_not_fit_into_the_window_is_counted() -> None:
+    rows = "\n".join(f"row {number}" for number in range(40))
+    for height, shown, hidden in ((15, 14, 26), (39, 38, 2), (40, 40, 0), (80, 40, 0)):
+        console = Console(file=io.StringIO(), width=70, height=height)
+        console.print(Fitted(rows), end="")
+        lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+        assert lines[:shown] == [f"row {number}" for number in range(shown)]
+        assert [line.startswith(f"… {hidden} lines more") for line in lines[shown:]] == [True] * bool(hidden)
