@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+_LABEL_ROOM = 0.12
+"""Of the axes' width and height, for labels beside the outermost points."""
 
 
 class Point(NamedTuple):
@@ -28,6 +31,7 @@ class Panel(NamedTuple):
 def curves(lines: Mapping[str, Sequence[Point]], x_label: str, y_label: str) -> Figure:
     """Lines with marked points, one for each name."""
     figure, axes = _single(x_label, y_label)
+    axes.margins(_LABEL_ROOM)
     for name, points in lines.items():
         axes.plot([p.x for p in points], [p.y for p in points], marker="o", markersize=4, label=name)
         for point in points:
@@ -67,12 +71,14 @@ def bars_by_position(shares: Mapping[str, Sequence[float]]) -> Figure:
 def depth_over_load(depths: Sequence[Point], x_label: str) -> Figure:
     """The chosen depth over load; labels say why."""
     figure, axes = _single(x_label, "depth")
+    axes.margins(_LABEL_ROOM)
     axes.step([p.x for p in depths], [p.y for p in depths], where="mid", marker="o", markersize=4)
     for point in depths:
         axes.annotate(point.label, (point.x, point.y), textcoords="offset points", xytext=(4, 4), fontsize=7)
     axes.set_ylim(bottom=-0.2)
     if depths and max(p.x for p in depths) > 8 * min(p.x for p in depths):
         axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     return figure
 
 
