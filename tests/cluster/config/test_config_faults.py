@@ -126,7 +126,7 @@ OUR_KEYS = [
     fault(f"{A0}.args.controller.dynamic", {"probe_share": 2}, f"{ARGS}.controller.dynamic.probe_share", "at most 0.1"),
     fault(f"{A0}.args.controller.dynamic", {"profile": "here"}, f"{ARGS}.controller.dynamic.profile", '"here"'),
     fault(f"{A0}.args.controller.depth", 65, f"{ARGS}.controller.depth", "got 65", "0 to 64"),
-    fault(f"{A0}.args.controller.depth", 5, f"{ARGS}.controller.depth", "num_speculative_tokens", "at most 4"),
+    fault(f"{A0}.args.controller.depth", 9, f"{ARGS}.controller.depth", "num_speculative_tokens", "at most 8"),
     fault(f"{A0}.args.gateway.http_port", -1, f"{ARGS}.gateway.http_port", "got -1", "at least 0"),
     fault(f"{A0}.args.gateway.http_port", 8001, f"{ARGS}.gateway.http_port", "http_options.port", "8001"),
     fault(f"{A0}.args.gateway.grpc_port", 8000, f"{ARGS}.gateway", "http_port and grpc_port are both 8000"),
