@@ -12,7 +12,6 @@ from outrider_cluster.gateway.scaling_settings import GatewayScaling
 from outrider_runtime.settings import ByteSize, Settings
 from outrider_wire.sampling import MAX_CHOICES
 
-
 _HOST_NAME = re.compile(r"\w[\w-]*(\.\w[\w-]*)*\.?", re.ASCII)
 
 

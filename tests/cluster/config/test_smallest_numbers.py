@@ -38,9 +38,9 @@ def test_a_key_that_no_client_can_send_as_it_is_is_refused(key: str) -> None:
         GatewaySettings.model_validate({"api_keys": ("fine", key)})
 
 
-@pytest.mark.parametrize("host", ["", "256.1.1.1", "1.2.3", "a host", "-x", "http://127.0.0.1", "127.0.0.1:80", "[::1]"])
+@pytest.mark.parametrize("host", ["256.1.1.1", "1.2.3", "a host", "-x", "http://127.0.0.1", "127.0.0.1:80", "[::1]"])
 def test_a_host_that_cannot_be_bound_is_refused(host: str) -> None:
-    with pytest.raises(ValidationError, match=r"http_host\n .*(neither an IP address nor the name of a host|at least 1)"):
+    with pytest.raises(ValidationError, match=r"http_host\n .*neither an IP address nor the name of a host"):
         GatewaySettings.model_validate({"http_host": host})
 
 
