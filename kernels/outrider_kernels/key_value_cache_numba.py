@@ -56,8 +56,13 @@ def new_cache(num_blocks: int, num_kv_heads: int, head_dim: int, kind: type[np.g
         head_dim: D.
         kind: float32, or uint16 for the bits of bfloat16.
     """
-    for_tiles = kind is np.uint16 and head_dim % STEP_DIMENSIONS == 0 and has_tile_products()
-    return (tile_ordered_cache if for_tiles else plainly_ordered_cache)(num_blocks, num_kv_heads, head_dim, kind)
+    ordered_cache = tile_ordered_cache if fits_tiles(kind, head_dim) else plainly_ordered_cache
+    return ordered_cache(num_blocks, num_kv_heads, head_dim, kind)
+
+
+def fits_tiles(kind: np.dtype[np.generic] | type[np.generic], head_dim: int) -> bool:
+    """Whether tile registers are here, and take numbers of this kind and heads of this size."""
+    return kind == np.uint16 and head_dim % STEP_DIMENSIONS == 0 and has_tile_products()
 
 
 def plainly_ordered_cache(num_blocks: int, num_kv_heads: int, head_dim: int, kind: type[np.generic]) -> KeyValueCache:

@@ -17,7 +17,7 @@ from numba.extending import overload
 
 from outrider_kernels.arrays import plain
 from outrider_kernels.compiling import FUSED, compiled
-from outrider_kernels.key_value_cache_numba import KeyValueCache, TileCache, check_cache, tile_cache
+from outrider_kernels.key_value_cache_numba import KeyValueCache, TileCache, check_cache, fits_tiles, tile_cache
 from outrider_kernels.number_formats_numba import Numbers, floats_of, widen
 from outrider_kernels.online_softmax_numba import finish, new_lines, take_block
 from outrider_kernels.paged_attention import BLOCK_SIZE
@@ -70,6 +70,8 @@ def paged_attention(
         ValueError: a dtype or shape is not the contract's.
     """
     check_cache(cache, queries.shape[2])
+    if cache.is_for_tiles and not fits_tiles(cache.keys.dtype, queries.shape[2]):
+        raise ValueError(f"no tile registers here for a cache of {cache.keys.dtype} with heads of {queries.shape[2]}")
     if queries.shape[1] % cache.keys.shape[1]:
         raise ValueError(
             f"expected query heads in multiples of {cache.keys.shape[1]} key-value heads, given {queries.shape[1]}"

@@ -218,7 +218,7 @@ def _is_finite(values: Halves) -> bool:
 def _add_blocks(
     work: TileWorkspace, addresses: npt.NDArray[np.int64], first: int, num_blocks: int, sums: Floats
 ) -> None:
-    """Blocks at some addresses; their weights start at `first` of the work."""
+    """Blocks at some addresses; their weights start at `first` of the workspace."""
     if num_blocks <= 0:
         return
     weights_at = work.weights.ctypes.data + first * 2 * WEIGHT_BYTES

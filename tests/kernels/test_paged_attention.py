@@ -269,6 +269,13 @@ def test_arrays_of_another_shape_or_dtype_are_refused(change: dict[str, np.ndarr
         paged_attention(**arguments)
 
 
+@pytest.mark.parametrize(("size", "kind"), [(64, np.float32), (80, np.uint16)])
+def test_a_cache_in_the_order_for_tiles_is_refused_where_tiles_do_not_take_it(size: int, kind: type) -> None:
+    cache, one = tile_ordered_cache(1, 1, size, kind), np.zeros(1, np.int32)
+    with pytest.raises(ValueError, match=f"no tile registers here for a cache of .* with heads of {size}"):
+        paged_attention(np.zeros((1, 1, size), np.float32), cache, np.zeros((1, 1), np.int32), one, one, 1.0)
+
+
 def test_keys_and_values_of_another_shape_are_refused() -> None:
     cached = Cached(SHAPES[0])
     keys = np.zeros((2, 3, 64), np.float32)
