@@ -120,7 +120,8 @@ def gateway_url(config: Path) -> str:
     arguments: dict[str, Any] = yaml.safe_load(config.read_text())["applications"][0]["args"]
     gateway = arguments.get("gateway") or {}
     host = gateway.get("http_host", "127.0.0.1")
-    return f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{gateway.get('http_port', 8000)}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{gateway.get('http_port', 8000)}"
 
 
 def _answers(url: str) -> bool:

@@ -11,6 +11,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2
 
 from outrider_wire.auth import Handler, TokenInterceptor
 from outrider_wire.channel import KEEPALIVE_TIME_MS, MAX_MESSAGE_BYTES, PING_TIMEOUT_MS
+from outrider_wire.host_port import host_port
 
 MAX_METADATA_BYTES = 16 << 10
 MAX_CONCURRENT_STREAMS = 1024
@@ -95,7 +96,7 @@ async def start_server(
     _add_reflection(server, names)
     bound = _bind(server, host, port)
     await server.start()
-    started = StartedServer(server, health_servicer, names, f"{host}:{bound}")
+    started = StartedServer(server, health_servicer, names, host_port(host, bound))
     await started.set_serving(True)
     return started
 
@@ -115,9 +116,9 @@ def _add_reflection(server: grpc.aio.Server, names: Sequence[str]) -> None:
 
 def _bind(server: grpc.aio.Server, host: str, port: int) -> int:
     try:
-        bound = server.add_insecure_port(f"{host}:{port}")
+        bound = server.add_insecure_port(host_port(host, port))
     except RuntimeError as error:
-        raise OSError(f"cannot listen on {host}:{port}: {error}") from error
+        raise OSError(f"cannot listen on {host_port(host, port)}: {error}") from error
     if bound == 0:
-        raise OSError(f"cannot listen on {host}:{port}")
+        raise OSError(f"cannot listen on {host_port(host, port)}")
     return bound

@@ -54,6 +54,7 @@ def test_chunks_end_with_done_and_an_error_in_the_stream_is_raised() -> None:
         (None, "http://127.0.0.1:8000"),
         ({"http_port": 8123}, "http://127.0.0.1:8123"),
         ({"http_host": "0.0.0.0", "http_port": 81}, "http://127.0.0.1:81"),
+        ({"http_host": "::", "http_port": 81}, "http://[::1]:81"),
     ],
 )
 def test_the_url_is_that_of_the_configured_gateway(tmp_path: Path, gateway: dict[str, Any] | None, url: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import grpc
 import pytest
@@ -14,6 +15,7 @@ from outrider_doubles.echo_services import Echo, serving_echo
 
 from outrider.v1 import draft_pb2, generate_pb2, registry_pb2
 from outrider_runtime.errors import NotReady
+from outrider_wire.channel import open_channel
 from outrider_wire.generate_client import GenerateClient
 from outrider_wire.generation import GenerationRequest
 from outrider_wire.server import start_server
@@ -25,6 +27,15 @@ OURS = [
 ]
 STATES = health_pb2.HealthCheckResponse
 WAIT_S = 30
+
+
+def has_ipv6() -> bool:
+    with socket.socket(socket.AF_INET6) as listening:
+        try:
+            listening.bind(("::1", 0))
+        except OSError:
+            return False
+    return True
 
 
 async def health_of(echo: Echo, service: str) -> int:
@@ -139,3 +150,18 @@ async def test_a_stop_ends_calls_when_the_grace_is_over() -> None:
         with pytest.raises(NotReady):
             await asyncio.wait_for(reading, WAIT_S)
         await asyncio.wait_for(echo.drafter.closed.wait(), WAIT_S)
+
+
+@pytest.mark.parametrize(
+    ("host", "start"), [("::1", "[::1]:"), ("127.0.0.1", "127.0.0.1:"), ("localhost", "localhost:")]
+)
+async def test_any_kind_of_host_can_be_listened_on_and_reached(host: str, start: str) -> None:
+    if ":" in host and not has_ipv6():
+        pytest.skip("this machine has no IPv6")
+    server = await start_server(host, 0, [])
+    try:
+        assert server.address == f"{start}{server.port}"
+        async with open_channel(server.address) as channel:
+            await asyncio.wait_for(channel.channel_ready(), 60)
+    finally:
+        await server.stop(0)

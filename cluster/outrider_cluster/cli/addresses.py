@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from outrider_cluster.config.cluster import ClusterConfig
+from outrider_wire.host_port import host_port
 
-_EVERYWHERE = {"0.0.0.0", "::", ""}
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def address_lines(configs: Mapping[str, ClusterConfig]) -> list[str]:
@@ -14,11 +15,12 @@ def address_lines(configs: Mapping[str, ClusterConfig]) -> list[str]:
     lines = []
     for config in configs.values():
         gateway = config.gateway
-        host = "127.0.0.1" if gateway.http_host in _EVERYWHERE else gateway.http_host
+        host = _EVERYWHERE.get(gateway.http_host, gateway.http_host)
+        http, grpc = host_port(host, gateway.http_port), host_port(host, gateway.grpc_port)
         lines += [
             f"{config.model.name} is served:",
-            f"  OpenAI HTTP  http://{host}:{gateway.http_port}/v1",
-            f"  gRPC         {host}:{gateway.grpc_port}",
-            f"  status       outrider status --url http://{host}:{gateway.http_port}",
+            f"  OpenAI HTTP  http://{http}/v1",
+            f"  gRPC         {grpc}",
+            f"  status       outrider status --url http://{http}",
         ]
     return lines

@@ -12,14 +12,15 @@ from outrider_cluster.gateway.scaling_settings import GatewayScaling
 from outrider_runtime.settings import ByteSize, Settings
 from outrider_wire.sampling import MAX_CHOICES
 
-_HOST_NAME = re.compile(r"\w[\w-]*(\.\w[\w-]*)*\.?", re.ASCII)
+_LONGEST_NAME = 253
+_HOST_NAME = re.compile(r"\w[\w-]{0,62}(\.\w[\w-]{0,62})*\.?", re.ASCII)
 
 
 class GatewaySettings(Settings):
     """Listeners and limits of one gateway process."""
 
-    http_host: str = Field(default="127.0.0.1", min_length=1)
-    """Address that the HTTP and gRPC servers bind; 0.0.0.0 for all."""
+    http_host: str = Field(default="127.0.0.1", min_length=1, max_length=_LONGEST_NAME)
+    """Address that the HTTP and gRPC servers bind; 0.0.0.0 for all. IPv6 stands without brackets and zone."""
     http_port: int = Field(default=8000, ge=0, le=65535)
     """Port of the OpenAI HTTP API; 0 takes a free one."""
     grpc_port: int = Field(default=9000, ge=0, le=65535)
@@ -67,6 +68,8 @@ class GatewaySettings(Settings):
     @field_validator("http_host")
     @classmethod
     def _host_can_be_bound(cls, host: str) -> str:
+        if "%" in host:
+            raise ValueError("has a zone, which servers here cannot bind")
         try:
             ipaddress.ip_address(host)
         except ValueError:

@@ -38,12 +38,20 @@ def test_a_key_that_no_client_can_send_as_it_is_is_refused(key: str) -> None:
         GatewaySettings.model_validate({"api_keys": ("fine", key)})
 
 
-@pytest.mark.parametrize("host", ["256.1.1.1", "1.2.3", "a host", "-x", "http://127.0.0.1", "127.0.0.1:80", "[::1]"])
+@pytest.mark.parametrize(
+    "host", ["256.1.1.1", "1.2.3", "a host", "-x", "http://127.0.0.1", "127.0.0.1:80", "[::1]", 64 * "a"]
+)
 def test_a_host_that_cannot_be_bound_is_refused(host: str) -> None:
     with pytest.raises(ValidationError, match=r"http_host\n .*neither an IP address nor the name of a host"):
         GatewaySettings.model_validate({"http_host": host})
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "::1", "fe80::1%eth0", "localhost", "node_1.cluster.local.", "1a"])
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "::1", 63 * "a", "localhost", "node_1.cluster.local.", "1a"])
 def test_addresses_and_names_of_hosts_are_taken(host: str) -> None:
     assert GatewaySettings.model_validate({"http_host": host}).http_host == host
+
+
+@pytest.mark.parametrize(("host", "words"), [("fe80::1%eth0", "has a zone"), ("a." * 127, "at most 253 characters")])
+def test_a_host_with_a_zone_or_longer_than_a_name_may_be_is_refused(host: str, words: str) -> None:
+    with pytest.raises(ValidationError, match=rf"http_host\n .*{words}"):
+        GatewaySettings.model_validate({"http_host": host})
