@@ -36,15 +36,24 @@ def read_trace(file: Path, kinds: Sequence[str]) -> tuple[TracedRequest, ...]:
         InvalidConfig: it cannot be read, has no requests, or a line is wrong; the message names the line.
     """
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
+        with file.open(newline="", encoding="utf-8-sig") as stream:
             reader = csv.DictReader(stream)
             _check_header(file, reader.fieldnames or ())
             requests = [_request(f"{file}:{reader.line_num}", row, kinds) for row in reader]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidConfig(f"{file}: cannot read the trace: {error}") from error
+    except OSError as error:
+        raise _unreadable(file, error.strerror or str(error)) from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise _unreadable(file, f"it is no CSV file in UTF-8 ({error})") from error
     if not requests:
         raise InvalidConfig(f"{file}: the trace holds no request")
     return tuple(sorted(requests, key=lambda request: request.time_s))
+
+
+def _unreadable(file: Path, why: str) -> InvalidConfig:
+    columns = ", ".join((*_REQUIRED, *_OPTIONAL))
+    return InvalidConfig(
+        f"traffic.arrivals.file: cannot read the trace {file}: {why}; it must be a CSV file with the columns {columns}"
+    )
 
 
 def _check_header(file: Path, names: Sequence[str]) -> None:

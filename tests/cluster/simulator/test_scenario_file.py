@@ -98,8 +98,22 @@ def test_a_faulty_trace_is_refused_with_its_line(trace: tuple[str, str], tmp_pat
 
 def test_a_trace_that_is_not_there_is_named(tmp_path: Path) -> None:
     text = "duration_s: 1\ntraffic: {arrivals: {kind: trace, file: none.csv}}\n"
-    with pytest.raises(InvalidConfig, match=r"none\.csv: cannot read the trace"):
+    with pytest.raises(InvalidConfig, match=r"traffic\.arrivals\.file: .*none\.csv: No such file .* columns time_s"):
         World(read_scenario(write(tmp_path, text)), tmp_path)
+
+
+def test_a_trace_that_is_no_text_or_a_folder_is_named(tmp_path: Path) -> None:
+    binary = tmp_path / "trace.csv"
+    binary.write_bytes(b"\x95\x00")
+    for file, why in ((binary, "no CSV file in UTF-8"), (tmp_path, "Is a directory")):
+        with pytest.raises(InvalidConfig, match=f"cannot read the trace {file}: .*{why}"):
+            read_trace(file, ["chat"])
+
+
+def test_a_byte_order_mark_does_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "trace.csv"
+    file.write_text("time_s,prompt_tokens,output_tokens\n0,1,2\n", encoding="utf-8-sig")
+    assert [request.output_tokens for request in read_trace(file, ["chat"])] == [2]
 
 
 PROFILED = "duration_s: 1\ntraffic: {arrivals: {kind: poisson, rate_per_s: 1}}\ntargets: {profile: p.json}\n"
