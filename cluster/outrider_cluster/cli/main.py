@@ -148,6 +148,7 @@ def top(
     """Watch a cluster: throughput, depth and its reason, acceptance, unused drafts, replicas and why."""
     from rich.console import Console
 
+    from outrider_cluster.cli.signals import signals_interrupt
     from outrider_cluster.cli.tables import results_console
     from outrider_cluster.cli.top import Watcher, show_live, show_once
     from outrider_runtime.clock import SystemClock
@@ -157,7 +158,8 @@ def top(
         if once:
             show_once(watcher, results_console())
         else:
-            show_live(watcher, url, Console(), every_s)
+            with signals_interrupt():  # so that the terminal is left as it was
+                show_live(watcher, url, Console(), every_s)
 
 
 app.command()(simulate)

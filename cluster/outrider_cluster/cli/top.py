@@ -7,6 +7,7 @@ import time
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 from rich.segment import Segment
+from rich.text import Text
 
 from outrider_cluster.cli.failure import CommandFailed
 from outrider_cluster.cli.live_metrics import Metrics, fetch_metrics
@@ -77,7 +78,7 @@ class Fitted:
         room = console.height
         if len(lines) > room:
             hidden = len(lines) - room + 1
-            hint = f"… {hidden} lines more: make the window taller, or see `outrider status`"
+            hint = Text(f"… {hidden} lines more: make the window taller, or see `outrider status`")
             lines = [*lines[: room - 1], *console.render_lines(hint, options.update(height=1), pad=False)]
         for line in lines:
             yield from line

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import io
+import os
+import pty
+import subprocess
+import sys
 from typing import Any
 
 from outrider_doubles.gateway_bench import gateway_bench
@@ -22,6 +26,7 @@ from outrider_target.drafting.metrics import DraftingMetrics
 from outrider_target.engine_metrics import EngineMetrics
 
 LATE = ScalingReason.LATE_DRAFTS
+NOWHERE = "http://127.0.0.1:9"
 TARGET = {"address": "a:1", "state": "ready", "running": 3, "waiting": 1, "kv_usage": 0.25, "depth": 4}
 STATUS: dict[str, Any] = {
     "model": "m",
@@ -198,3 +203,18 @@ def test_what_does_not_fit_into_the_window_is_counted() -> None:
         lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
         assert lines[:shown] == [f"row {number}" for number in range(shown)]
         assert [line.startswith(f"… {hidden} lines more") for line in lines[shown:]] == [True] * bool(hidden)
+
+
+def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was() -> None:
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-c", "from outrider_cluster.cli.main import app; app()", "top", "--url", NOWHERE]
+    with subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower) as process:
+        shown = b""
+        while b"no answer" not in shown:
+            shown += os.read(leader, 4096)
+        process.terminate()
+        assert process.wait(60) == 130
+    os.close(follower)
+    shown += os.read(leader, 65536)
+    os.close(leader)
+    assert shown.index(b"\x1b[?1049h") < shown.index(b"no answer") < shown.rindex(b"\x1b[?1049l")
