@@ -40,6 +40,8 @@ class HugePages:
             if whole > len(self._rest):
                 self._rest = _new_chunk(max(whole, _CHUNK_BYTES))
             taken, self._rest = self._rest[:num_bytes], self._rest[whole:]
+            if not len(self._rest):
+                self._rest = np.empty(0, np.uint8)  # an empty view would keep the chunk
         return taken
 
 

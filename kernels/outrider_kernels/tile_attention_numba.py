@@ -4,6 +4,8 @@ As `online_softmax_numba`, with larger parts and its products in tile registers.
 within one a line's sums go over blocks in ascending order, whatever it does not see weighing 0: bits depend on the
 line's position and on the window alone. A block of which some line does not see all may hold anything there, NaN
 included, which 0 does not take away; it is then added for each line by itself.
+
+Of a query and of a weight 16 bits count, subnormal numbers are 0, and an infinite key or value that is seen gives NaN.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,20 @@ def test_a_copy_outlives_what_it_was_taken_from() -> None:
     copied = HugePages().copy(np.arange(1000, dtype=np.float32))
     gc.collect()
     assert np.array_equal(copied, np.arange(1000))
+
+
+def test_a_chunk_goes_with_its_last_array() -> None:
+    pages = HugePages()
+    whole = pages.copy(np.ones(32 << 20, np.uint8).view(np.uint16))
+    chunk = weakref.ref(root_of(whole))
+    del whole
+    assert chunk() is None
+
+
+def root_of(array: np.ndarray) -> np.ndarray:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux")
