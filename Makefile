@@ -74,6 +74,6 @@ bench: setup ## Measure a running server: depth 0, ngram and all pools, at 1, 4 
 profile: setup ## Say where the time of one engine step goes
 	$(BIN)/python benchmarks/serving/profile_step.py
 
-clean: ## Remove caches and build products; keeps .venv and downloaded models
+clean: ## Remove caches, compiled kernels and build products; keeps .venv and downloaded models
 	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .benchmarks
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +

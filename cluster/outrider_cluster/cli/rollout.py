@@ -14,6 +14,8 @@ from outrider_runtime.clock import Clock
 
 POLL_S = 0.5
 
+_OF_TARGET = " (loads and probes the model, at the first start compiles its kernels)"
+
 
 class Rollout:
     """One deployment of one file.
@@ -82,7 +84,7 @@ def describe(apps: list[ApplicationState]) -> str:
 
 
 def _progress(deployment: DeploymentState) -> str:
-    return f"{deployment}{' (loads and probes the model)' if deployment.name == TARGET else ''}"
+    return f"{deployment}{_OF_TARGET if deployment.name == TARGET else ''}"
 
 
 def _troubles(apps: list[ApplicationState]) -> str:
