@@ -17,6 +17,8 @@ from typing import Any, Self
 import httpx
 import yaml
 
+from outrider_wire.host_port import host_port, reachable_host
+
 _POLL_S = 0.25
 _REASON = "outrider: "
 """How the line begins that says why a command failed."""
@@ -119,9 +121,8 @@ def gateway_url(config: Path) -> str:
     """Base URL of the HTTP API that the cluster file `config` asks for."""
     arguments: dict[str, Any] = yaml.safe_load(config.read_text())["applications"][0]["args"]
     gateway = arguments.get("gateway") or {}
-    host = gateway.get("http_host", "127.0.0.1")
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{gateway.get('http_port', 8000)}"
+    host = reachable_host(gateway.get("http_host", "127.0.0.1"))
+    return f"http://{host_port(host, gateway.get('http_port', 8000))}"
 
 
 def _answers(url: str) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from outrider_cluster.config.cluster import ClusterConfig
-from outrider_wire.host_port import host_port
-
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+from outrider_wire.host_port import host_port, reachable_host
 
 
 def address_lines(configs: Mapping[str, ClusterConfig]) -> list[str]:
@@ -15,7 +13,7 @@ def address_lines(configs: Mapping[str, ClusterConfig]) -> list[str]:
     lines = []
     for config in configs.values():
         gateway = config.gateway
-        host = _EVERYWHERE.get(gateway.http_host, gateway.http_host)
+        host = reachable_host(gateway.http_host)
         http, grpc = host_port(host, gateway.http_port), host_port(host, gateway.grpc_port)
         lines += [
             f"{config.model.name} is served:",
