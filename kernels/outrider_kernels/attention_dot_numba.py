@@ -16,6 +16,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from outrider_kernels.code_loop import repeat
+
 LANES = 16
 MOST_SCORED = 8
 """Lines that are scored together: two sums each, of even and odd places, keep both multipliers busy."""
@@ -54,7 +56,7 @@ def _scores_of(num_lines: int) -> Any:
                     for (line, odd), before in zip(((x, odd) for x in lines for odd in (0, 1)), sums, strict=True)
                 ]
 
-            sums = _loop(builder, size, 2, [_NOTHING] * 2 * num_lines, add)
+            sums = repeat(builder, size, add, [_NOTHING] * 2 * num_lines, stride=2)
             for line in range(num_lines):
                 whole = builder.fadd(sums[2 * line], sums[2 * line + 1])
                 _store(builder, whole, builder.add(scores, _INT64(line * _VECTOR_BYTES)))
@@ -99,7 +101,7 @@ def _values_of(num_lines: int, num_vectors: int) -> Any:
                     for place, sum_ in enumerate(sums)
                 ]
 
-            after = _loop(builder, _INT64(LANES), 1, before, add)
+            after = repeat(builder, _INT64(LANES), add, before)
             for (place, offset), value in zip(places, after, strict=True):
                 _store(builder, value, builder.add(place, _INT64(offset)))
             return context.get_dummy_value()
@@ -107,27 +109,6 @@ def _values_of(num_lines: int, num_vectors: int) -> Any:
         return signature, generate
 
     return values_of
-
-
-def _loop(builder: Any, end: Any, step: int, before: list[Any], add: Any) -> list[Any]:
-    """Vectors after `add(i, vectors)` for i from 0 to `end`, carried in registers; at least once."""
-    start = builder.block
-    body, after = builder.append_basic_block("places"), builder.append_basic_block("sums")
-    builder.branch(body)
-    builder.position_at_end(body)
-    place = builder.phi(_INT64)
-    place.add_incoming(_INT64(0), start)
-    carried = [builder.phi(_VECTOR) for _ in before]
-    for phi, vector in zip(carried, before, strict=True):
-        phi.add_incoming(vector, start)
-    added: list[Any] = add(place, carried)
-    following = builder.add(place, _INT64(step))
-    place.add_incoming(following, body)
-    for phi, vector in zip(carried, added, strict=True):
-        phi.add_incoming(vector, body)
-    builder.cbranch(builder.icmp_signed("<", following, end), body, after)
-    builder.position_at_end(after)
-    return added
 
 
 def _multiply_add(builder: Any, left: Any, right: Any, to: Any) -> Any:

@@ -17,9 +17,10 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from outrider_kernels.code_loop import repeat
 from outrider_kernels.compiling import compiled
 from outrider_kernels.paged_attention import BLOCK_SIZE
-from outrider_kernels.tile_code import INT64, add_product, clear_tile, load_tile, repeat, store_tile
+from outrider_kernels.tile_code import INT64, add_product, clear_tile, load_tile, store_tile
 from outrider_kernels.tile_dot_numba import CONFIG_BYTES
 
 LINES = 16
@@ -77,7 +78,7 @@ def _scores_of(num_blocks: int) -> Any:
             for block in range(num_blocks):
                 clear_tile(builder, block)
 
-            def step(place: Any) -> None:
+            def step(place: Any, _: list[Any]) -> list[Any]:
                 keys_at = builder.mul(place, INT64(2 * STEP_DIMENSIONS))
                 queries_at = builder.add(queries, builder.mul(place, INT64(2 * TILE_BYTES)))
                 load_tile(builder, _HIGH, queries_at, INT64(LINE_BYTES))
@@ -87,6 +88,7 @@ def _scores_of(num_blocks: int) -> Any:
                     load_tile(builder, left, builder.add(keys, keys_at), row_bytes)
                     add_product(builder, block, left, _HIGH)
                     add_product(builder, block, left, _LOW)
+                return []
 
             repeat(builder, num_steps, step)
             for block in range(num_blocks):
@@ -119,7 +121,7 @@ def _values_of(num_tiles: int) -> Any:
             for tile in range(num_tiles):
                 load_tile(builder, tile, builder.add(sums, INT64(tile * _BLOCK_BYTES)), INT64(LINE_BYTES))
 
-            def step(place: Any) -> None:
+            def step(place: Any, _: list[Any]) -> list[Any]:
                 listed = builder.inttoptr(
                     builder.add(values, builder.mul(place, INT64(8))), ir.IntType(64).as_pointer()
                 )
@@ -133,6 +135,7 @@ def _values_of(num_tiles: int) -> Any:
                     load_tile(builder, left, at, INT64(_CACHED_BYTES))
                     add_product(builder, tile, left, _HIGH)
                     add_product(builder, tile, left, _LOW)
+                return []
 
             repeat(builder, num_blocks, step)
             for tile in range(num_tiles):

@@ -15,6 +15,8 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from outrider_kernels.code_loop import repeat
+
 LANES = 16
 LOWEST = -1e30
 """Score of a place that a line does not see."""
@@ -67,7 +69,7 @@ def scale_scores(_: Any, scores: Any, num_rows: Any, first: Any, scale: Any, see
             return found
 
         times = builder.udiv(num_rows, _INT64(_SIDE_BY_SIDE))
-        largest = code.repeat(times, [before] * _SIDE_BY_SIDE, some)
+        largest = repeat(builder, times, some, [before] * _SIDE_BY_SIDE)
         code.store(code.larger(code.larger(*largest[:2]), code.larger(*largest[2:])), tops)
         return context.get_dummy_value()
 
@@ -106,9 +108,9 @@ def weigh_scores(_: Any, scores: Any, num_blocks: Any, tops: Any, totals: Any, w
                 code.store(rest, to, LANES // 2)
                 return [builder.fadd(total, weight) for total, weight in zip(sums, both, strict=True)]
 
-            return code.repeat(_INT64(LANES // 2), sums, pair)
+            return repeat(builder, _INT64(LANES // 2), pair, sums)
 
-        after = code.repeat(num_blocks, [code.load(totals, odd) for odd in (0, 1)], block)
+        after = repeat(builder, num_blocks, block, [code.load(totals, odd) for odd in (0, 1)])
         for odd, total in enumerate(after):
             code.store(total, totals, odd)
         return context.get_dummy_value()
@@ -125,13 +127,7 @@ def divide_rows(_: Any, rows: Any, num_rows: Any, totals: Any) -> Any:
         rows, num_rows, totals = arguments
         code = _LineCode(builder)
         total = builder.fadd(code.load(totals, 0), code.load(totals, 1))
-
-        def row(place: Any, _: list[Any]) -> list[Any]:
-            at = builder.add(rows, builder.mul(place, _INT64(_VECTOR_BYTES)))
-            code.store(builder.fdiv(code.load(at), total), at)
-            return []
-
-        code.repeat(num_rows, [], row)
+        code.change_rows(rows, num_rows, lambda row: builder.fdiv(row, total))
         return context.get_dummy_value()
 
     return signature, generate
@@ -146,13 +142,7 @@ def shrink_rows(_: Any, rows: Any, num_rows: Any, old: Any, new: Any) -> Any:
         rows, num_rows, old, new = arguments
         code = _LineCode(builder)
         factors = code.exp(builder.fsub(code.load(old), code.load(new)))
-
-        def row(place: Any, _: list[Any]) -> list[Any]:
-            at = builder.add(rows, builder.mul(place, _INT64(_VECTOR_BYTES)))
-            code.store(builder.fmul(code.load(at), factors), at)
-            return []
-
-        code.repeat(num_rows, [], row)
+        code.change_rows(rows, num_rows, lambda row: builder.fmul(row, factors))
         return context.get_dummy_value()
 
     return signature, generate
@@ -217,6 +207,16 @@ class _LineCode:
         function = cgutils.get_or_insert_function(self._builder.module, kind, "llvm.fma.v16f32")
         return self._builder.call(function, [left, right, to])
 
+    def change_rows(self, rows: Any, num_rows: Any, change: Callable[[Any], Any]) -> None:
+        """Put what `change` makes of each row in its place."""
+
+        def row(place: Any, _: list[Any]) -> list[Any]:
+            at = self._builder.add(rows, self._builder.mul(place, _INT64(_VECTOR_BYTES)))
+            self.store(change(self.load(at)), at)
+            return []
+
+        repeat(self._builder, num_rows, row)
+
     def load(self, address: Any, row: int = 0, kind: Any = _FLOATS) -> Any:
         place = self._builder.inttoptr(self._builder.add(address, _INT64(row * _VECTOR_BYTES)), kind.as_pointer())
         return self._builder.load(place, align=4)
@@ -224,24 +224,3 @@ class _LineCode:
     def store(self, vector: Any, address: Any, row: int = 0) -> None:
         place = self._builder.add(address, _INT64(row * _VECTOR_BYTES))
         self._builder.store(vector, self._builder.inttoptr(place, vector.type.as_pointer()), align=4)
-
-    def repeat(self, times: Any, before: list[Any], step: Callable[[Any, list[Any]], list[Any]]) -> list[Any]:
-        """Vectors after `step(i, vectors)` for i from 0; at least once."""
-        builder = self._builder
-        start = builder.block
-        body, after = builder.append_basic_block("rows"), builder.append_basic_block("done")
-        builder.branch(body)
-        builder.position_at_end(body)
-        place = builder.phi(_INT64)
-        place.add_incoming(_INT64(0), start)
-        carried = [builder.phi(_FLOATS) for _ in before]
-        for phi, vector in zip(carried, before, strict=True):
-            phi.add_incoming(vector, start)
-        stepped = step(place, carried)
-        following = builder.add(place, _INT64(1))
-        place.add_incoming(following, builder.block)
-        for phi, vector in zip(carried, stepped, strict=True):
-            phi.add_incoming(vector, builder.block)
-        builder.cbranch(builder.icmp_signed("<", following, times), body, after)
-        builder.position_at_end(after)
-        return stepped

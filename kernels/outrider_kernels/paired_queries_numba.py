@@ -8,6 +8,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from outrider_kernels.code_loop import repeat
+
 _LANES = 16
 _TILE_BYTES = 1024
 _ROW_BYTES = 64
@@ -33,23 +35,18 @@ def pair_query(_: Any, query: Any, num_steps: Any, lane: Any, paired: Any) -> An
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         query, num_steps, lane, paired = arguments
         to = builder.add(paired, builder.mul(lane, _INT64(4)))
-        start = builder.block
-        body, after = builder.append_basic_block("steps"), builder.append_basic_block("done")
-        builder.branch(body)
-        builder.position_at_end(body)
-        step = builder.phi(_INT64)
-        step.add_incoming(_INT64(0), start)
-        for half in (0, 1):
-            offset = builder.add(builder.mul(step, _INT64(8 * _LANES)), _INT64(4 * _LANES * half))
-            numbers = builder.load(builder.inttoptr(builder.add(query, offset), _FLOATS.as_pointer()), align=4)
-            at = builder.add(to, builder.mul(step, _INT64(2 * _TILE_BYTES)))
-            for part, bits in enumerate(_in_halves(builder, numbers)):
-                rows = builder.add(at, _INT64(part * _TILE_BYTES + half * _LANES // 2 * _ROW_BYTES))
-                _scatter(builder, bits, rows)
-        following = builder.add(step, _INT64(1))
-        step.add_incoming(following, body)
-        builder.cbranch(builder.icmp_signed("<", following, num_steps), body, after)
-        builder.position_at_end(after)
+
+        def write(step: Any, _: list[Any]) -> list[Any]:
+            for half in (0, 1):
+                offset = builder.add(builder.mul(step, _INT64(8 * _LANES)), _INT64(4 * _LANES * half))
+                numbers = builder.load(builder.inttoptr(builder.add(query, offset), _FLOATS.as_pointer()), align=4)
+                at = builder.add(to, builder.mul(step, _INT64(2 * _TILE_BYTES)))
+                for part, bits in enumerate(_in_halves(builder, numbers)):
+                    rows = builder.add(at, _INT64(part * _TILE_BYTES + half * _LANES // 2 * _ROW_BYTES))
+                    _scatter(builder, bits, rows)
+            return []
+
+        repeat(builder, num_steps, write)
         return context.get_dummy_value()
 
     return signature, generate

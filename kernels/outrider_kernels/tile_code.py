@@ -6,7 +6,6 @@ does and how it rounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -34,21 +33,6 @@ def clear_tile(builder: Any, tile: int) -> None:
 def add_product(builder: Any, sums: int, left: int, right: int) -> None:
     """Add left @ right, of pairs of bfloat16, to sums."""
     call(builder, "llvm.x86.tdpbf16ps", INT8(sums), INT8(left), INT8(right))
-
-
-def repeat(builder: Any, times: Any, step: Callable[[Any], None]) -> None:
-    """Code of `step(i)` for i from 0; at least once."""
-    before = builder.block
-    body, after = builder.append_basic_block("steps"), builder.append_basic_block("done")
-    builder.branch(body)
-    builder.position_at_end(body)
-    place = builder.phi(INT64)
-    place.add_incoming(INT64(0), before)
-    step(place)
-    following = builder.add(place, INT64(1))
-    place.add_incoming(following, builder.block)
-    builder.cbranch(builder.icmp_signed("<", following, times), body, after)
-    builder.position_at_end(after)
 
 
 def prefetch(builder: Any, address: Any) -> None:

@@ -21,6 +21,7 @@ from llvmlite import binding
 from numba import types
 from numba.extending import intrinsic
 
+from outrider_kernels.code_loop import repeat
 from outrider_kernels.tile_code import (
     ADDRESS,
     INT64,
@@ -29,7 +30,6 @@ from outrider_kernels.tile_code import (
     clear_tile,
     load_tile,
     prefetch,
-    repeat,
     store_tile,
 )
 
@@ -134,7 +134,7 @@ class _Steps:
             place = self._builder.add(sums, INT64(offset))
             store_tile(self._builder, _sums_tile(group, vector), place, INT64(WIDTH * 4))
 
-    def _take(self, step: Any) -> None:
+    def _take(self, step: Any, _: list[Any]) -> list[Any]:
         builder = self._builder
         inputs_at = builder.mul(step, INT64(STEP_INPUTS * 2))
         weights_at = builder.add(self._panel, builder.mul(step, INT64(_STEP_BYTES)))
@@ -147,6 +147,7 @@ class _Steps:
             load_tile(builder, weights, builder.add(weights_at, INT64(vector * _ROW_BYTES)), INT64(_PANEL_ROW_BYTES))
             for group in range(len(self._groups)):
                 add_product(builder, _sums_tile(group, vector), _rows_tile(group), weights)
+        return []
 
 
 def _sums_tile(group: int, vector: int) -> int:
