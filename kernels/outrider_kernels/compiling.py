@@ -15,14 +15,23 @@ FUSED = frozenset({"contract", "nsz"})
 """Multiply-add may fuse and -0 may become 0. Sums keep their order; NaN and infinity keep their meaning."""
 
 
-def compiled(*, parallel: bool = False, fastmath: frozenset[str] = frozenset()) -> Callable[[_Function], _Function]:
+def compiled(
+    *, parallel: bool = False, fastmath: frozenset[str] = frozenset(), lets_python_run: bool = False
+) -> Callable[[_Function], _Function]:
     """Compile a function on its first call and keep the machine code on disk.
 
     Args:
         parallel: let `prange` loops use numba's threads.
         fastmath: LLVM's flags; none means that every operation rounds as IEEE 754 says, in source order.
+        lets_python_run: give Python's lock to other threads meanwhile; worth it for long calls only.
     """
-    options = {"cache": True, "error_model": "numpy", "parallel": parallel, "fastmath": set(fastmath)}
+    options = {
+        "cache": True,
+        "error_model": "numpy",
+        "parallel": parallel,
+        "fastmath": set(fastmath),
+        "nogil": lets_python_run,
+    }
     return cast(Callable[[_Function], _Function], njit(**options))
 
 

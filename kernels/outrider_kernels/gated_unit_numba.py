@@ -32,7 +32,7 @@ def silu_and_multiply(gate_up: Numbers, out: Numbers) -> None:
     """Write `out` [T, I] from `gate_up` [T, 2 * I]: gates first, then ups."""
     assert gate_up.shape == (len(out), 2 * out.shape[1])
     if out.size <= MOST_NUMBERS_OF_ONE_THREAD:
-        _multiply_rows(gate_up, out, 0, len(out))
+        silu_and_multiply_rows(gate_up, out, 0, len(out))
     else:
         _multiply_in_parts(gate_up, out, get_num_threads())
 
@@ -41,11 +41,12 @@ def silu_and_multiply(gate_up: Numbers, out: Numbers) -> None:
 def _multiply_in_parts(gate_up: Numbers, out: Numbers, parts: int) -> None:
     count = out.shape[0]
     for part in prange(parts):
-        _multiply_rows(gate_up, out, part * count // parts, (part + 1) * count // parts)
+        silu_and_multiply_rows(gate_up, out, part * count // parts, (part + 1) * count // parts)
 
 
 @compiled()
-def _multiply_rows(gate_up: Numbers, out: Numbers, first: int, end: int) -> None:
+def silu_and_multiply_rows(gate_up: Numbers, out: Numbers, first: int, end: int) -> None:
+    """The same for rows [first, end), on this thread."""
     size = out.shape[1]
     for i in range(first, end):
         for x in range(size):

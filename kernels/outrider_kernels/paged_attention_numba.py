@@ -163,7 +163,7 @@ def _attend_tile_by_vectors(
     end = min(end, queries.shape[0])
     while start < end:
         stop = _end_of_run(tables.token_rows, start, end)
-        _attend_run(queries, cache, tables, scale, start, stop, kv_head, out)
+        attend_run_by_vectors(queries, cache, tables, scale, start, stop, kv_head, out)
         start = stop
 
 
@@ -177,7 +177,7 @@ def _end_of_run(token_rows: Ints, start: int, end: int) -> int:
 
 
 @compiled(fastmath=FUSED)
-def _attend_run(
+def attend_run_by_vectors(
     queries: Floats, cache: KeyValueCache, tables: AttentionTables, scale: np.float32, start: int, stop: int,
     kv_head: int, out: Floats,
 ) -> None:  # fmt: skip

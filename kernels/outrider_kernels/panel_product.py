@@ -72,21 +72,23 @@ class PanelProduct:
         self.kernel = kernel
         self._num_outputs = weight.shape[0]
         self._dtype = weight.dtype
-        self._panels = _panels_of(weight, kernel.width, kernel.together)
-        self._bias = np.zeros(len(self._panels) * kernel.width, np.float32)
+        self.panels = _panels_of(weight, kernel.width, kernel.together)
+        """[P, K / together, width * together]"""
+        self.bias = np.zeros(len(self.panels) * kernel.width, np.float32)
+        """[P * width]"""
         if bias is not None:
-            self._bias[: self._num_outputs] = bias.float().numpy()
+            self.bias[: self._num_outputs] = bias.float().numpy()
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         """[M, K], contiguous, to [M, N], of the weight's dtype."""
         out = torch.empty(len(rows), self._num_outputs, dtype=self._dtype)
         inputs, outputs, threads, kernel = numbers_of(rows), numbers_of(out), get_num_threads(), self.kernel
-        multiplying_ns = self._panels.size * kernel.ns_per_product * len(rows)
-        one_thread_ns = max(self._panels.nbytes * reading_ns_per_byte(), multiplying_ns)
+        multiplying_ns = self.panels.size * kernel.ns_per_product * len(rows)
+        one_thread_ns = max(self.panels.nbytes * reading_ns_per_byte(), multiplying_ns)
         if threads > 1 and is_worth_sharing(one_thread_ns):
-            kernel.all_panels(inputs, self._panels, self._bias, outputs, threads)
+            kernel.all_panels(inputs, self.panels, self.bias, outputs, threads)
         else:
-            kernel.some_panels(inputs, self._panels, self._bias, outputs, 0, len(self._panels))
+            kernel.some_panels(inputs, self.panels, self.bias, outputs, 0, len(self.panels))
         return out
 
 

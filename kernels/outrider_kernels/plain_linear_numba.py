@@ -21,11 +21,12 @@ def _multiply(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, parts:
     """Every thread takes neighbouring panels, so that it reads weights from end to end."""
     num_panels = panels.shape[0]
     for part in prange(parts):
-        _multiply_panels(rows, panels, bias, out, part * num_panels // parts, (part + 1) * num_panels // parts)
+        multiply_panels(rows, panels, bias, out, part * num_panels // parts, (part + 1) * num_panels // parts)
 
 
 @compiled(fastmath=FUSED)
-def _multiply_panels(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, first: int, end: int) -> None:
+def multiply_panels(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, first: int, end: int) -> None:
+    """Panels [first, end), on this thread."""
     sums = np.empty((1, WIDTH), np.float32)
     for panel in range(first, end):
         for row in range(rows.shape[0]):
@@ -50,7 +51,7 @@ PLAIN = PanelKernel(
     width=WIDTH,
     together=1,
     step_inputs=1,
-    some_panels=_multiply_panels,
+    some_panels=multiply_panels,
     all_panels=_multiply,
     ns_per_product=0.1,
 )

@@ -28,14 +28,14 @@ _ONE = np.float32(1)
 
 def rms_norm(hidden: Numbers, weight: Numbers, epsilon: float, out: Numbers) -> None:
     """Write the norm of `hidden` [T, E] to `out` [T, E]."""
-    _norm_rows(hidden, weight, np.float32(epsilon), out, 0, len(hidden))
+    norm_rows(hidden, weight, np.float32(epsilon), out, 0, len(hidden))
 
 
 def add_rms_norm(hidden: Numbers, delta: Numbers, weight: Numbers, epsilon: float, out: Numbers) -> None:
     """Add `delta` [T, E] to `hidden` [T, E] in place, and write the norm of the sum to `out` [T, E]."""
     assert hidden.shape == delta.shape == out.shape
     if hidden.size <= MOST_NUMBERS_OF_ONE_THREAD:
-        _add_and_norm_rows(hidden, delta, weight, np.float32(epsilon), out, 0, len(hidden))
+        add_and_norm_rows(hidden, delta, weight, np.float32(epsilon), out, 0, len(hidden))
     else:
         _add_and_norm_in_parts(hidden, delta, weight, np.float32(epsilon), out, get_num_threads())
 
@@ -50,7 +50,7 @@ def rms_norm_heads(projected: Numbers, heads: slice, weight: Numbers, epsilon: f
         epsilon: added to the mean square.
     """
     if projected.size <= MOST_NUMBERS_OF_ONE_THREAD:
-        _norm_heads(projected, heads.start, heads.stop, weight, np.float32(epsilon), 0, len(projected))
+        norm_heads(projected, heads.start, heads.stop, weight, np.float32(epsilon), 0, len(projected))
     else:
         _norm_heads_in_parts(projected, heads.start, heads.stop, weight, np.float32(epsilon), get_num_threads())
 
@@ -62,13 +62,14 @@ def _norm_heads_in_parts(
     count = projected.shape[0]
     for part in prange(parts):
         first, end = part * count // parts, (part + 1) * count // parts
-        _norm_heads(projected, first_head, end_head, weight, epsilon, first, end)
+        norm_heads(projected, first_head, end_head, weight, epsilon, first, end)
 
 
 @compiled()
-def _norm_heads(
+def norm_heads(
     projected: Numbers, first_head: int, end_head: int, weight: Numbers, epsilon: np.float32, first: int, end: int
 ) -> None:
+    """Norm heads [first_head, end_head) of rows [first, end) in place, on this thread."""
     size = len(weight)
     row = np.empty(size, np.float32)
     lanes = np.empty(_LANES, np.float32)
@@ -86,13 +87,14 @@ def _add_and_norm_in_parts(
 ) -> None:
     count = hidden.shape[0]
     for part in prange(parts):
-        _add_and_norm_rows(hidden, delta, weight, epsilon, out, part * count // parts, (part + 1) * count // parts)
+        add_and_norm_rows(hidden, delta, weight, epsilon, out, part * count // parts, (part + 1) * count // parts)
 
 
 @compiled()
-def _add_and_norm_rows(
+def add_and_norm_rows(
     hidden: Numbers, delta: Numbers, weight: Numbers, epsilon: np.float32, out: Numbers, first: int, end: int
 ) -> None:
+    """Rows [first, end) of `add_rms_norm`, on this thread."""
     row = np.empty(hidden.shape[1], np.float32)
     lanes = np.empty(_LANES, np.float32)
     for i in range(first, end):
@@ -103,7 +105,8 @@ def _add_and_norm_rows(
 
 
 @compiled()
-def _norm_rows(hidden: Numbers, weight: Numbers, epsilon: np.float32, out: Numbers, first: int, end: int) -> None:
+def norm_rows(hidden: Numbers, weight: Numbers, epsilon: np.float32, out: Numbers, first: int, end: int) -> None:
+    """Rows [first, end) of `rms_norm`, on this thread."""
     row = np.empty(hidden.shape[1], np.float32)
     lanes = np.empty(_LANES, np.float32)
     for i in range(first, end):

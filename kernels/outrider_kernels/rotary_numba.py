@@ -62,7 +62,7 @@ def rotate_and_write(
         outputs: all written to.
     """
     if projected.size <= MOST_NUMBERS_OF_ONE_THREAD:
-        _rotate_rows(projected, tables, positions, slots, outputs, 0, len(projected))
+        rotate_rows(projected, tables, positions, slots, outputs, 0, len(projected))
     else:
         _rotate_in_parts(projected, tables, positions, slots, outputs, get_num_threads())
 
@@ -78,11 +78,11 @@ def _rotate_in_parts(
 ) -> None:
     count = projected.shape[0]
     for part in prange(parts):
-        _rotate_rows(projected, tables, positions, slots, outputs, part * count // parts, (part + 1) * count // parts)
+        rotate_rows(projected, tables, positions, slots, outputs, part * count // parts, (part + 1) * count // parts)
 
 
 @compiled()
-def _rotate_rows(
+def rotate_rows(
     projected: Numbers,
     tables: RotaryTables,
     positions: npt.NDArray[np.int32],
@@ -91,6 +91,7 @@ def _rotate_rows(
     first: int,
     end: int,
 ) -> None:
+    """Rows [first, end), on this thread."""
     _, num_heads, size = outputs.queries.shape
     num_kv_heads = outputs.keys.shape[1]
     row = np.empty(size, np.float32)

@@ -31,12 +31,15 @@ def _multiply(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, parts:
     """Every thread takes neighbouring panels, so that it reads weights from end to end."""
     num_panels = panels.shape[0]
     for part in prange(parts):
-        _multiply_panels(rows, panels, bias, out, part * num_panels // parts, (part + 1) * num_panels // parts)
+        multiply_panels(rows, panels, bias, out, part * num_panels // parts, (part + 1) * num_panels // parts)
 
 
 @compiled()
-def _multiply_panels(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, first: int, end: int) -> None:
-    """Groups of rows overlap where they do not come out even: a row that is computed twice has the same bits."""
+def multiply_panels(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, first: int, end: int) -> None:
+    """Panels [first, end), on this thread.
+
+    Groups of rows overlap where they do not come out even: a row that is computed twice has the same bits.
+    """
     num_rows, num_pairs = out.shape[0], panels.shape[1]
     if num_rows == 0:
         return
@@ -77,7 +80,7 @@ TILES = PanelKernel(
     width=WIDTH,
     together=2,
     step_inputs=STEP_INPUTS,
-    some_panels=_multiply_panels,
+    some_panels=multiply_panels,
     all_panels=_multiply,
     ns_per_product=0.003,
 )

@@ -19,6 +19,7 @@ from outrider_target.attention_survey import SurveyedLayer
 from outrider_target.forward import CacheShape, RaggedBatch
 from outrider_target.lean_buffers import LeanBuffers, LeanSizes, LeanStep
 from outrider_target.lean_weights import LeanLayer, LeanPaddings, LeanWeights
+from outrider_target.one_pass import OnePass, instructions_of
 from outrider_target.paged_cache import PagedCache, SeenKeys, StepTables, cache_shape, step_tables
 from outrider_target.parallel.ranks import ONE_RANK, Ranks, joined_columns, ordered_sum
 
@@ -50,6 +51,7 @@ class LeanForward:
         self._windows = {layer.sliding_window or 0 for layer in surveyed}
         self._shape = cache_shape(surveyed, weights.embedding.dtype)
         self._cache: PagedCache | None = None
+        self._one_pass: OnePass | None = None
         self._buffers = LeanBuffers(_sizes(weights, surveyed[0]), paddings, weights.embedding.dtype)
 
     @property
@@ -75,9 +77,18 @@ class LeanForward:
     def allocate_cache(self, num_blocks: int) -> None:
         """Create the cache, or replace it by an empty one."""
         self._cache = PagedCache(self._shape, num_blocks)
+        kind = instructions_of(self._weights, self._cache) if self._ranks.size == 1 else None
+        if kind is not None:
+            self._one_pass = OnePass(kind, self._weights, self._surveyed, self._rotary, self._cache)
 
     def run(self, batch: RaggedBatch) -> torch.Tensor:
         """One step. Returns logits [N, V] float32."""
+        if self._one_pass is not None:
+            return self._one_pass.run(batch)
+        return self.run_kernels(batch)
+
+    def run_kernels(self, batch: RaggedBatch) -> torch.Tensor:
+        """The same, kernel by kernel: for what `OnePass` does not serve, with the same bits for what it does."""
         with torch.inference_mode():
             step = self._buffers.step(len(batch.token_ids))
             self._embed(batch, step)

@@ -126,7 +126,7 @@ def test_a_full_cache_is_not_disturbed_and_the_check_comes_when_there_is_room() 
 
 def _panels(linear: LeanLinear) -> Floats:
     assert isinstance(linear.multiply, PanelProduct)
-    return linear.multiply._panels
+    return linear.multiply.panels
 
 
 PLACES: dict[str, Callable[[LeanForward], Floats]] = {

@@ -1,0 +1,124 @@
+"""Work in stages that threads of one compiled function share, without sleeping between stages.
+
+A stage has parts that do not depend on each other; a thread takes the next one whenever it is free, and goes on to the
+next stage when all parts are done, whoever did them. So any number of threads finishes any stage: one that the system
+runs late or not at all holds nobody up but for the part it has begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from outrider_kernels.compiling import compiled
+from outrider_kernels.tile_code import call
+
+_TAKEN, _DONE = 0, 1
+_CACHE_LINE_WORDS = 8
+_PARTS_PER_THREAD = 4
+_LOOKS_BEFORE_YIELDING = 2000
+"""Some tens of microseconds; a stage takes less, unless the system has given a core to somebody else."""
+_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
+
+
+class Team(NamedTuple):
+    """Threads at the same work."""
+
+    counters: npt.NDArray[np.int64]
+    """[stages, 2, 8] parts that were taken and parts that were done, a cache line each; all 0 in the beginning."""
+    size: int
+
+
+def new_counters(num_stages: int) -> npt.NDArray[np.int64]:
+    """For so many stages."""
+    return np.zeros((num_stages, 2, _CACHE_LINE_WORDS), np.int64)
+
+
+@compiled()
+def shares(team: Team, stage: int, count: int, least: int) -> Iterator[tuple[int, int]]:
+    """First and end of one part after the other of `count` things, until all parts of the stage are done.
+
+    For compiled code only. What was written in a stage is seen after it by every thread.
+
+    Args:
+        team: who shares.
+        stage: counted from 0; every thread takes all stages in the same order.
+        count: things that do not depend on each other.
+        least: so many make a part worth taking.
+    """
+    parts = max(1, min(count // least, _PARTS_PER_THREAD * team.size))
+    taken, done = team.counters[stage, _TAKEN].ctypes.data, team.counters[stage, _DONE].ctypes.data
+    part = _add_one(taken)
+    while part < parts:
+        yield part * count // parts, (part + 1) * count // parts
+        _add_one(done)
+        part = _add_one(taken)
+    looks = 0
+    while _read(done) < parts:
+        looks += 1
+        if looks < _LOOKS_BEFORE_YIELDING:
+            _pause()
+        else:
+            _yield_core()
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _add_one(_: Any, address: Any) -> Any:
+    """Add 1 to a number of 64 bits that other threads add to as well. Returns what it was before."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], _INT64.as_pointer())
+        return builder.atomic_rmw("add", place, _INT64(1), "acq_rel")
+
+    return types.int64(types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _read(_: Any, address: Any) -> Any:
+    """A number of 64 bits that other threads add to."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], _INT64.as_pointer())
+        return builder.load_atomic(place, "acquire", 8)
+
+    return types.int64(types.intp), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _pause(_: Any) -> Any:
+    """Leave a core's other thread more of it for a moment (Intel's manual, PAUSE)."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        call(builder, "llvm.x86.sse2.pause")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _yield_core(_: Any) -> Any:
+    """Let another thread run on this core, if one wants to (POSIX, sched_yield)."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        builder.call(cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INT32, []), "sched_yield"), [])
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def cycles_now(_: Any) -> Any:
+    """The processor's clock, which ticks evenly on all cores (Intel's manual, RDTSC)."""
+
+    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_INT64, [])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.readcyclecounter"), [])
+
+    return types.int64(), generate
