@@ -30,7 +30,7 @@ from outrider_runtime.models.progress import choose_progress
 from outrider_runtime.models.source import resolve_source
 from outrider_target.settings import TargetSettings
 from stopwatch import Stopwatch
-from watched_parts import PARTS, REST, watch_engine, watch_model
+from watched_parts import PARTS, REST, watch_engine
 
 _HERE = Path(__file__).parent
 _WARM_UP_STEPS = 8
@@ -148,7 +148,6 @@ def main() -> None:
     settings = TargetSettings(num_threads=options.threads)
     folder = resolve_source(options.source, progress=choose_progress(sys.stderr))
     stopwatch = Stopwatch()
-    watch_model(stopwatch)
     with console.status("loading the model"):
         model = LoadedModel.load(folder, options.dtype, settings)
     watch_engine(stopwatch, model.forward)

@@ -44,6 +44,22 @@ class Stopwatch:
         """Count the time of `owner.name(...)` for `label` from now on. `owner` is a module, a class or an object."""
         setattr(owner, name, self.timed(getattr(owner, name), label))
 
+    def watch_inside(self, owner: object, name: str, label: str, spent_s: Callable[[], Mapping[str, float]]) -> None:
+        """The same, but what `spent_s` says that other labels took meanwhile counts for them."""
+        inner = self.timed(getattr(owner, name), label)
+
+        @functools.wraps(inner)
+        def counted(*args: Any, **keywords: Any) -> Any:
+            before_s = spent_s()
+            result = inner(*args, **keywords)
+            if self._open:
+                for other, after_s in spent_s().items():
+                    self._totals_s[other] += after_s - before_s[other]
+                    self._totals_s[label] -= after_s - before_s[other]
+            return result
+
+        setattr(owner, name, counted)
+
     def timed(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
         """`function`, its time counted for `label`."""
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import MethodType
-
-import torch
-
 import outrider_target.lean_forward as lean
-import outrider_target.lean_weights as lean_weights
 import outrider_target.paged_cache as paged_cache
 import outrider_target.round
 from outrider_kernels.exact_linear import ExactLinear
-from outrider_kernels.packed_linear import packed_product
 from outrider_target.drafting.remote_speculator import RemoteSpeculator
 from outrider_target.forward import Forward
+from outrider_target.lean_forward import LeanForward
+from outrider_target.lean_weights import LeanLinear
 from outrider_target.output_text import OutputText
 from outrider_target.scheduler import Scheduler
 from outrider_target.transformers_forward import TransformersForward
@@ -24,16 +19,15 @@ _LINEARS = "forward: linears"
 _HEAD = "forward: output head"
 _ATTENTION = "forward: attention kernel"
 _CACHE = "forward: cache writes"
+_NORMS = "forward: norms and gated units"
 _OTHER = "forward: other operators, and Python between them"
 REST = "engine: everything else (Python)"
-_TALLEST_LAYER = 16
-"""Times as many outputs as inputs has no linear of a layer; an output head has more."""
 PARTS = (
     _LINEARS,
     _HEAD,
     _ATTENTION,
     _CACHE,
-    "forward: norms and gated units",
+    _NORMS,
     "forward: layouts around attention",
     _OTHER,
     "sampling and verification",
@@ -44,27 +38,22 @@ PARTS = (
     "engine: text",
     REST,
 )
-_UNWATCHED = ExactLinear.forward
-
-
-def watch_model(stopwatch: Stopwatch) -> None:
-    """Have the products of weights counted that are packed from now on. Once a process, before the model is loaded."""
-    stopwatch.watch(ExactLinear, "forward", _LINEARS)
-    pack = packed_product
-
-    def counted(weight: torch.Tensor, bias: torch.Tensor | None) -> Callable[[torch.Tensor], torch.Tensor]:
-        label = _HEAD if weight.shape[0] > _TALLEST_LAYER * weight.shape[1] else _LINEARS
-        return stopwatch.timed(pack(weight, bias), label)
-
-    vars(lean_weights)["packed_product"] = counted
+_INSIDE = {
+    "linears": _LINEARS,
+    "output head": _HEAD,
+    "attention": _ATTENTION,
+    "cache writes": _CACHE,
+    "norms and gated units": _NORMS,
+}
+"""What a pass counts by itself."""
 
 
 def watch_engine(stopwatch: Stopwatch, forward: Forward) -> None:
-    """Have every other part of a step counted. Wraps classes: once a process, after the model was loaded."""
+    """Have every part of a step counted. Wraps classes and the model: once a process."""
     if isinstance(forward, TransformersForward):
         _watch_definition(stopwatch, forward)
-    else:
-        _watch_lean(stopwatch)
+    elif isinstance(forward, LeanForward):
+        _watch_lean(stopwatch, forward)
     stopwatch.watch(outrider_target.round, "verify_step", "sampling and verification")
     stopwatch.watch(outrider_target.round, "ragged_batch", "engine: arrays of the step")
     stopwatch.watch(RemoteSpeculator, "collect", "wire: waiting for drafts")
@@ -76,19 +65,37 @@ def watch_engine(stopwatch: Stopwatch, forward: Forward) -> None:
         stopwatch.watch(OutputText, name, "engine: text")
 
 
-def _watch_lean(stopwatch: Stopwatch) -> None:
+def _watch_lean(stopwatch: Stopwatch, forward: LeanForward) -> None:
+    if forward.one_pass is not None:
+        stopwatch.watch_inside(LeanForward, "run", _OTHER, lambda: _spent_inside(forward))
+        return
     stopwatch.watch(lean, "attend_into", _ATTENTION)
     stopwatch.watch(lean, "rotate_and_write", _CACHE)
     for name in ("rms_norm", "add_rms_norm", "rms_norm_heads", "silu_and_multiply"):
-        stopwatch.watch(lean, name, "forward: norms and gated units")
-    stopwatch.watch(lean.LeanForward, "run", _OTHER)
+        stopwatch.watch(lean, name, _NORMS)
+    stopwatch.watch(LeanForward, "run", _OTHER)
+    weights = forward.weights
+    for layer in weights.layers:
+        for linear in (layer.projection, layer.output, layer.gate_up, layer.down):
+            _watch_product(stopwatch, linear, _LINEARS)
+    _watch_product(stopwatch, weights.head, _HEAD)
+
+
+def _spent_inside(forward: LeanForward) -> dict[str, float]:
+    """An engine allocates a cache of its own, and the pass over it is another one."""
+    assert forward.one_pass is not None
+    return {_INSIDE[part]: spent_s for part, spent_s in forward.one_pass.spent_s().items()}
+
+
+def _watch_product(stopwatch: Stopwatch, linear: LeanLinear, label: str) -> None:
+    object.__setattr__(linear, "multiply", stopwatch.timed(linear.multiply, label))
 
 
 def _watch_definition(stopwatch: Stopwatch, forward: TransformersForward) -> None:
     head = forward.model.get_output_embeddings()
-    if isinstance(head, ExactLinear):
-        head.forward = MethodType(_UNWATCHED, head)  # type: ignore[method-assign]
-    stopwatch.watch(head, "forward", _HEAD)
+    for module in forward.model.modules():
+        if isinstance(module, ExactLinear):
+            stopwatch.watch(module, "forward", _HEAD if module is head else _LINEARS)
     stopwatch.watch(paged_cache, "paged_attention", _ATTENTION)
     stopwatch.watch(paged_cache, "write_cache", _CACHE)
     stopwatch.watch(paged_cache.PagedAttention, "attend", "forward: layouts around attention")

@@ -74,6 +74,16 @@ class LeanForward:
         """Keys and values; None before `allocate_cache`."""
         return self._cache
 
+    @property
+    def weights(self) -> LeanWeights:
+        """What it multiplies with."""
+        return self._weights
+
+    @property
+    def one_pass(self) -> OnePass | None:
+        """What runs whole steps; None before `allocate_cache`, and where kernels are called one by one."""
+        return self._one_pass
+
     def allocate_cache(self, num_blocks: int) -> None:
         """Create the cache, or replace it by an empty one."""
         self._cache = PagedCache(self._shape, num_blocks)

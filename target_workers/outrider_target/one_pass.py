@@ -16,7 +16,7 @@ from outrider_kernels.decoder_pass_numba import PARTS, num_stages, run_decoder
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
 from outrider_kernels.panel_product import PanelProduct
 from outrider_kernels.rotary_numba import RotaryTables
-from outrider_kernels.shared_work_numba import Team, new_counters
+from outrider_kernels.shared_work_numba import Team, cycles_per_s, new_counters
 from outrider_target.attention_survey import SurveyedLayer
 from outrider_target.forward import RaggedBatch
 from outrider_target.lean_weights import LeanLayer, LeanLinear, LeanNorm, LeanWeights
@@ -57,10 +57,9 @@ class OnePass:
         self._activations = new_activations(self._decoder, self._intermediate, 1)
         self._cycles = np.zeros((get_num_threads(), _CYCLE_COLUMNS), np.int64)
 
-    @property
-    def cycles(self) -> dict[str, int]:
-        """Of the processor so far, by part of a pass: those of the calling thread, which is in all of them."""
-        return dict(zip(PARTS, self._cycles[0].tolist(), strict=False))
+    def spent_s(self) -> dict[str, float]:
+        """Seconds in passes so far, by part: those of the calling thread, which is in all of them."""
+        return {part: cycles / cycles_per_s() for part, cycles in zip(PARTS, self._cycles[0].tolist(), strict=False)}
 
     def run(self, batch: RaggedBatch) -> torch.Tensor:
         """One step. Returns logits [N, V] float32.

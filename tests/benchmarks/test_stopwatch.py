@@ -60,3 +60,19 @@ def test_a_part_that_raises_is_counted_and_left() -> None:
             parts.fail()
         ticks.spend(2.0)
     assert stopwatch.totals_s == {"fail": 1.0, "rest": 2.0}
+
+
+def test_what_a_part_counts_by_itself_is_not_counted_twice() -> None:
+    ticks, spent_s = Ticks(), {"inside": 0.0}
+
+    def work() -> None:
+        ticks.spend(5.0)
+        spent_s["inside"] += 2.0
+
+    parts = SimpleNamespace(work=work)
+    stopwatch = Stopwatch(ticks)
+    stopwatch.watch_inside(parts, "work", "work", lambda: dict(spent_s))
+    parts.work()
+    with stopwatch.running("rest"):
+        parts.work()
+    assert stopwatch.totals_s == {"work": 3.0, "inside": 2.0, "rest": 0.0}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
 
-from outrider_runtime.models.loading import load_causal_lm
-from outrider_target import lean_weights
+from outrider_runtime.models.loading import ModelDtype, load_causal_lm
+from outrider_target.forward_choice import choose_forward
 from outrider_target.transformers_forward import prepare_forward
-from watched_parts import PARTS, REST, watch_engine, watch_model
+from watched_parts import PARTS, REST, watch_engine
 
 
 class Register:
@@ -30,19 +29,21 @@ class Register:
         self.labels.add(label)
         return function
 
+    def watch_inside(self, owner: object, name: str, label: str, spent_s: Callable[[], Mapping[str, float]]) -> None:
+        self.watch(owner, name, label)
+        self.labels |= set(spent_s())
 
-def test_what_is_watched_of_the_lean_decoder_exists(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean_weights, "packed_product", lean_weights.packed_product)  # is put back afterwards
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_is_watched_of_the_lean_decoder_exists(dtype: ModelDtype, tmp_path: Path) -> None:
+    """In bfloat16 it runs in one pass, where the processor has instructions for it."""
     register: Any = Register()
-    watch_model(register)
-    watch_engine(register, forward=object())  # type: ignore[arg-type]  # whatever is no definition is the lean decoder
-    assert register.labels == set(PARTS) - {REST, "forward: output head", "forward: layouts around attention"}
-    lean_weights.packed_product(torch.zeros(17 * 32, 32), None)
-    assert "forward: output head" in register.labels
+    watch_engine(register, choose_forward(write_tiny_checkpoint(tmp_path), dtype, 128).forward)
+    assert register.labels == set(PARTS) - {REST, "forward: layouts around attention"}
 
 
 def test_what_is_watched_of_a_definition_exists(tmp_path: Path) -> None:
     model = load_causal_lm(write_tiny_checkpoint(tmp_path), "float32")
     register: Any = Register()
     watch_engine(register, prepare_forward(model, max_model_len=128))
-    assert register.labels == set(PARTS) - {REST, "forward: linears", "forward: norms and gated units"}
+    assert register.labels == set(PARTS) - {REST, "forward: norms and gated units"}
