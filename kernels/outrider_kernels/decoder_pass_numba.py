@@ -33,7 +33,7 @@ from outrider_kernels.memory_numba import floats_at, halves_at
 from outrider_kernels.number_formats_numba import narrow, widen
 from outrider_kernels.rms_norm_numba import add_and_norm_rows, norm_heads, norm_rows
 from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_rows
-from outrider_kernels.shared_work_numba import Team, cycles_now, shares
+from outrider_kernels.shared_work_numba import Stage, Team, cycles_now, next_share, take_share
 
 Floats = npt.NDArray[np.float32]
 Halves = npt.NDArray[np.uint16]
@@ -137,18 +137,24 @@ def _embed(team: Team, stage: int, decoder: Decoder, ids: Longs, acts: Activatio
     """The residual stream of the first layer, and its norm."""
     width = decoder.embedding.shape[1]
     weight, epsilon = halves_at(decoder.norms[0, INPUT_NORM], width), decoder.epsilons[0, INPUT_NORM]
-    for first, end in shares(team, stage, len(ids), 1 + _LEAST_NUMBERS // width):
-        for i in range(first, end):
+    work = Stage(team, stage, len(ids), 1 + _LEAST_NUMBERS // width)
+    share = take_share(work)
+    while share.is_some:
+        for i in range(share.first, share.end):
             acts.hidden[i] = decoder.embedding[ids[i]]
-        norm_rows(acts.hidden, weight, epsilon, acts.normed, first, end)
+        norm_rows(acts.hidden, weight, epsilon, acts.normed, share.first, share.end)
+        share = next_share(work)
 
 
 @compiled()
 def _add_and_norm(team: Team, stage: int, weight_at: int, epsilon: np.float32, count: int, acts: Activations) -> None:
     width = acts.hidden.shape[1]
     weight = halves_at(weight_at, width)
-    for first, end in shares(team, stage, count, 1 + _LEAST_NUMBERS // width):
-        add_and_norm_rows(acts.hidden, acts.delta, weight, epsilon, acts.normed, first, end)
+    work = Stage(team, stage, count, 1 + _LEAST_NUMBERS // width)
+    share = take_share(work)
+    while share.is_some:
+        add_and_norm_rows(acts.hidden, acts.delta, weight, epsilon, acts.normed, share.first, share.end)
+        share = next_share(work)
 
 
 @compiled()
@@ -159,8 +165,11 @@ def _product(
     num_panels = (out.shape[1] + width - 1) // width
     panels = halves_at(decoder.panels[layer, which], (num_panels, rows.shape[1] // 2, 2 * width))
     bias = floats_at(decoder.biases[layer, which], num_panels * width)
-    for first, end in shares(team, stage, num_panels, 1):
-        multiply(kind, rows, panels, bias, out, first, end)
+    work = Stage(team, stage, num_panels, 1)
+    share = take_share(work)
+    while share.is_some:
+        multiply(kind, rows, panels, bias, out, share.first, share.end)
+        share = next_share(work)
 
 
 @compiled()
@@ -175,13 +184,16 @@ def _rotate(
         RotaryTables(decoder.cosines, decoder.sines),
         RotaryOutputs(acts.queries, cache.keys, cache.values),
     )
-    for first, end in shares(team, stage, len(step.positions), 1 + _LEAST_NUMBERS // acts.projected.shape[1]):
+    work = Stage(team, stage, len(step.positions), 1 + _LEAST_NUMBERS // acts.projected.shape[1])
+    share = take_share(work)
+    while share.is_some:
         if norms[QUERY_NORM] != 0:
             weight = halves_at(norms[QUERY_NORM], decoder.head_dim)
-            norm_heads(acts.projected, 0, num_heads, weight, epsilons[QUERY_NORM], first, end)
+            norm_heads(acts.projected, 0, num_heads, weight, epsilons[QUERY_NORM], share.first, share.end)
             weight = halves_at(norms[KEY_NORM], decoder.head_dim)
-            norm_heads(acts.projected, num_heads, both, weight, epsilons[KEY_NORM], first, end)
-        rotate_rows(acts.projected, rotary, step.positions, step.slots, outputs, first, end)
+            norm_heads(acts.projected, num_heads, both, weight, epsilons[KEY_NORM], share.first, share.end)
+        rotate_rows(acts.projected, rotary, step.positions, step.slots, outputs, share.first, share.end)
+        share = next_share(work)
 
 
 @compiled()
@@ -191,8 +203,10 @@ def _attend(
 ) -> None:  # fmt: skip
     num_kv_heads, size = decoder.num_kv_heads, decoder.head_dim
     group = decoder.num_heads // num_kv_heads
-    for first, end in shares(team, stage, (len(step.run_starts) - 1) * num_kv_heads, 1):
-        for task in range(first, end):
+    work = Stage(team, stage, (len(step.run_starts) - 1) * num_kv_heads, 1)
+    share = take_share(work)
+    while share.is_some:
+        for task in range(share.first, share.end):
             run, kv_head = task // num_kv_heads, task % num_kv_heads
             attend(kind, memory, acts.queries, decoder, step, layer, run, kv_head, acts.attended_heads)
             for token in range(step.run_starts[run], step.run_starts[run + 1]):
@@ -200,21 +214,28 @@ def _attend(
                     exact, near = acts.attended_heads[token, head], acts.attended[token, head * size :]
                     for x in range(size):
                         near[x] = narrow(exact[x], near)
+        share = next_share(work)
 
 
 @compiled()
 def _keep(team: Team, stage: int, wanted: Longs, acts: Activations) -> None:
     """Move the wanted rows to the front."""
-    for first, end in shares(team, stage, 1, 1):
-        for i in range(first, end * len(wanted)):
+    work = Stage(team, stage, 1, 1)
+    share = take_share(work)
+    while share.is_some:
+        for i in range(share.first, share.end * len(wanted)):
             acts.hidden[i] = acts.hidden[wanted[i]]
             acts.attended[i] = acts.attended[wanted[i]]
+        share = next_share(work)
 
 
 @compiled()
 def _gate(team: Team, stage: int, count: int, acts: Activations) -> None:
-    for first, end in shares(team, stage, count, 1 + _LEAST_NUMBERS // acts.gated.shape[1]):
-        silu_and_multiply_rows(acts.gate_up, acts.gated, first, end)
+    work = Stage(team, stage, count, 1 + _LEAST_NUMBERS // acts.gated.shape[1])
+    share = take_share(work)
+    while share.is_some:
+        silu_and_multiply_rows(acts.gate_up, acts.gated, share.first, share.end)
+        share = next_share(work)
 
 
 @compiled()
@@ -225,11 +246,14 @@ def _multiply_head(team: Team, stage: int, kind: Instructions, decoder: Decoder,
     num_panels = (vocab_size + width - 1) // width
     panels = halves_at(decoder.head, (num_panels, rows.shape[1] // 2, 2 * width))
     bias = floats_at(decoder.head_bias, num_panels * width)
-    for first, end in shares(team, stage, num_panels, 1):
-        start, after = first * width, min(end * width, vocab_size)
+    work = Stage(team, stage, num_panels, 1)
+    share = take_share(work)
+    while share.is_some:
+        start, after = share.first * width, min(share.end * width, vocab_size)
         near = np.empty((count, after - start), np.uint16)
-        multiply(kind, rows, panels[first:end], bias[start:], near, 0, end - first)
+        multiply(kind, rows, panels[share.first : share.end], bias[start:], near, 0, share.end - share.first)
         for i in range(count):
             own, exact = near[i], logits[i, start:after]
             for x in range(after - start):
                 exact[x] = widen(own[x])
+        share = next_share(work)

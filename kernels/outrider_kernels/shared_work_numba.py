@@ -8,7 +8,6 @@ runs late or not at all holds nobody up but for the part it has begun.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -43,27 +42,49 @@ def new_counters(num_stages: int) -> npt.NDArray[np.int64]:
     return np.zeros((num_stages, 2, _CACHE_LINE_WORDS), np.int64)
 
 
+class Stage(NamedTuple):
+    """Work of which every thread takes a share after the other; all threads take all stages in the same order."""
+
+    team: Team
+    number: int
+    """Counted from 0."""
+    num_things: int
+    """Things that do not depend on each other."""
+    least: int
+    """So many are worth taking."""
+
+
+class Share(NamedTuple):
+    """Things [first, end) for this thread to do, if `is_some`; else the stage is done."""
+
+    is_some: bool
+    first: int
+    end: int
+
+
 @compiled()
-def shares(team: Team, stage: int, count: int, least: int) -> Iterator[tuple[int, int]]:
-    """First and end of one part after the other of `count` things, until all parts of the stage are done.
+def take_share(stage: Stage) -> Share:
+    """A share, or none when all is done: what was written in a stage is seen by every thread that comes after it."""
+    counters, count = stage.team.counters[stage.number], stage.num_things
+    parts = max(1, min(count // stage.least, _PARTS_PER_THREAD * stage.team.size))
+    part = _add_one(counters[_TAKEN].ctypes.data)
+    if part < parts:
+        return Share(True, part * count // parts, (part + 1) * count // parts)
+    _await(counters[_DONE].ctypes.data, parts)
+    return Share(False, count, count)
 
-    For compiled code only. What was written in a stage is seen after it by every thread.
 
-    Args:
-        team: who shares.
-        stage: counted from 0; every thread takes all stages in the same order.
-        count: things that do not depend on each other.
-        least: so many make a part worth taking.
-    """
-    parts = max(1, min(count // least, _PARTS_PER_THREAD * team.size))
-    taken, done = team.counters[stage, _TAKEN].ctypes.data, team.counters[stage, _DONE].ctypes.data
-    part = _add_one(taken)
-    while part < parts:
-        yield part * count // parts, (part + 1) * count // parts
-        _add_one(done)
-        part = _add_one(taken)
+@compiled()
+def next_share(stage: Stage) -> Share:
+    """The same for a thread that has done the share it took before."""
+    _add_one(stage.team.counters[stage.number, _DONE].ctypes.data)
+    return take_share(stage)
+
+
+@compiled()
+def _await(done_at: int, parts: int) -> None:
     looks = 0
-    while _read(done) < parts:
+    while _read(done_at) < parts:
         looks += 1
         if looks < _LOOKS_BEFORE_YIELDING:
             _pause()

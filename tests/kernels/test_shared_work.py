@@ -8,7 +8,7 @@ import pytest
 from numba import config, get_num_threads, prange, set_num_threads
 
 from outrider_kernels.compiling import compiled
-from outrider_kernels.shared_work_numba import Team, new_counters, shares
+from outrider_kernels.shared_work_numba import Stage, Team, new_counters, next_share, take_share
 
 STAGES = 200
 Longs = npt.NDArray[np.int64]
@@ -18,10 +18,13 @@ Longs = npt.NDArray[np.int64]
 def _take(team: Team, times: Longs, sums: Longs, least: int) -> None:
     """Every stage adds up what the one before left, into its own row."""
     for stage in range(1, len(sums)):
-        for first, end in shares(team, stage, sums.shape[1], least):
-            for i in range(first, end):
+        work = Stage(team, stage, sums.shape[1], least)
+        share = take_share(work)
+        while share.is_some:
+            for i in range(share.first, share.end):
                 times[stage, i] += 1
                 sums[stage, i] = sums[stage - 1].sum() + i
+            share = next_share(work)
 
 
 @compiled(parallel=True)
