@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from outrider_kernels.huge_pages import HUGE_PAGES
+
 Floats = npt.NDArray[np.float32]
 Halves = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.int32]
@@ -111,10 +113,10 @@ def new_activations(decoder: Decoder, intermediate: int, num_tokens: int) -> Act
     hidden, all_heads = decoder.embedding.shape[1], decoder.num_heads + 2 * decoder.num_kv_heads
 
     def halves(width: int) -> Halves:
-        return np.zeros((num_tokens, width), np.uint16)
+        return HUGE_PAGES.zeros((num_tokens, width), np.uint16)
 
     def floats() -> Floats:
-        return np.zeros((num_tokens, decoder.num_heads, decoder.head_dim), np.float32)
+        return HUGE_PAGES.zeros((num_tokens, decoder.num_heads, decoder.head_dim), np.float32)
 
     return Activations(
         hidden=halves(hidden),

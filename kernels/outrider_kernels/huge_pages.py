@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
+from math import prod
 from threading import Lock
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from outrider_kernels.number_formats_numba import Numbers
 
+_Number = TypeVar("_Number", bound=np.generic)
 _PAGE_BYTES = 2 << 20
 _CHUNK_BYTES = 32 << 20
 _ALIGNMENT = 64
@@ -30,9 +33,18 @@ class HugePages:
 
     def copy(self, numbers: Numbers) -> Numbers:
         """The same numbers in memory of large pages, contiguous."""
-        place = self._take(numbers.nbytes).view(numbers.dtype).reshape(numbers.shape)
+        place: Numbers = self.zeros(numbers.shape, numbers.dtype.type)  # type: ignore[assignment]  # one kind or the other
         place[...] = numbers
         return place
+
+    def zeros(self, shape: tuple[int, ...], kind: type[_Number]) -> npt.NDArray[_Number]:
+        """As numpy's, in memory of large pages that begins with a cache line, which costs nothing until it is used.
+
+        Raises:
+            MemoryError: the system does not give so much.
+        """
+        num_bytes = prod(shape) * np.dtype(kind).itemsize
+        return self._take(num_bytes).view(kind).reshape(shape)
 
     def _take(self, num_bytes: int) -> npt.NDArray[np.uint8]:
         whole = -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
@@ -46,7 +58,10 @@ class HugePages:
 
 
 def _new_chunk(num_bytes: int) -> npt.NDArray[np.uint8]:
-    mapped = mmap.mmap(-1, num_bytes + _PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        mapped = mmap.mmap(-1, num_bytes + _PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"the system does not give {num_bytes} bytes: {error}") from error
     with suppress(AttributeError, OSError):  # not Linux, or not in this kernel
         mapped.madvise(mmap.MADV_HUGEPAGE)
     chunk = np.frombuffer(mapped, np.uint8)

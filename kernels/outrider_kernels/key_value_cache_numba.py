@@ -16,6 +16,7 @@ from numba import prange
 from outrider_kernels.arrays import plain
 from outrider_kernels.attention_tiles_numba import STEP_DIMENSIONS
 from outrider_kernels.compiling import compiled
+from outrider_kernels.huge_pages import HUGE_PAGES
 from outrider_kernels.number_formats_numba import Numbers, narrow
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.tile_dot_numba import has_tile_products
@@ -68,8 +69,8 @@ def fits_tiles(kind: np.dtype[np.generic] | type[np.generic], head_dim: int) -> 
 def plainly_ordered_cache(num_blocks: int, num_kv_heads: int, head_dim: int, kind: type[np.generic]) -> KeyValueCache:
     """As `new_cache`, in the order of the shapes."""
     return KeyValueCache(
-        np.zeros((num_blocks, num_kv_heads, head_dim, BLOCK_SIZE), kind),
-        np.zeros((num_blocks, num_kv_heads, BLOCK_SIZE, head_dim), kind),
+        HUGE_PAGES.zeros((num_blocks, num_kv_heads, head_dim, BLOCK_SIZE), kind),  # type: ignore[arg-type]  # one of two
+        HUGE_PAGES.zeros((num_blocks, num_kv_heads, BLOCK_SIZE, head_dim), kind),  # type: ignore[arg-type]
     )
 
 

@@ -60,3 +60,19 @@ def test_linux_is_asked_for_large_pages() -> None:
         elif line.startswith("VmFlags") and start <= at < end:
             flags = line
     assert " hg" in flags
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.float32])
+def test_zeros_are_aligned_and_apart(kind: type[np.generic]) -> None:
+    pages = HugePages()
+    arrays = [pages.zeros(shape, kind) for shape in [(3, 5), (0, 4), (7,), (1 << 20, 3), (2, 2)]]
+    for number, array in enumerate(arrays, 1):
+        assert array.dtype == kind and array.flags.c_contiguous and array.ctypes.data % 64 == 0
+        assert not array.any()
+        array[...] = number
+    assert all((array == number).all() for number, array in enumerate(arrays, 1))
+
+
+def test_more_than_the_system_has_is_a_memory_error() -> None:
+    with pytest.raises(MemoryError, match="does not give"):
+        HugePages().zeros((1 << 60,), np.uint16)
