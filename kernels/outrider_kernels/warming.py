@@ -23,10 +23,26 @@ from outrider_kernels.verify import verify
 
 _HEAD_DIMS = (2, STEP_DIMENSIONS)
 """Whose caches have either order of memory, where both are in use."""
+_HEADS = 2
+"""With one head an array with its last axes swapped has Fortran's order, for which numba compiles another kernel."""
+
+
+def warm_up_verify() -> None:
+    """Run what every target needs once on the smallest arrays: compiles it, or loads it from disk, in seconds."""
+    verify(torch.zeros(1, 2), *_smallest_rows())
+
+
+def warm_up_attention(dtype: torch.dtype) -> None:
+    """The same for attention and its cache, for models of a dtype."""
+    places = np.zeros(1, np.int32)
+    for head_dim in _HEAD_DIMS:
+        token, cache = np.zeros((1, _HEADS, head_dim), np.float32), _cache(1, head_dim, dtype)
+        write_cache(token, token, cache, np.zeros(1, np.int64))
+        paged_attention(token, cache, np.zeros((1, 1), np.int32), places, places, 1.0)
 
 
 def warm_up_decoder(dtype: torch.dtype) -> None:
-    """The same for the kernels of the lean decoder, for float32 or bfloat16, with little work and with much."""
+    """The same for the other kernels of the lean decoder, called one by one, with little work and with much."""
     for width in (2, MOST_NUMBERS_OF_ONE_THREAD + 2):
         row = numbers_of(torch.zeros(1, width, dtype=dtype))
         rms_norm(row, row[0], 1.0, row)
@@ -35,8 +51,8 @@ def warm_up_decoder(dtype: torch.dtype) -> None:
         silu_and_multiply(numbers_of(torch.zeros(1, 2 * width, dtype=dtype)), row)
     for head_dim in _HEAD_DIMS:
         for rows in (1, MOST_NUMBERS_OF_ONE_THREAD // (3 * head_dim) + 1):
-            projected = numbers_of(torch.zeros(rows, 3 * head_dim, dtype=dtype))
-            queries, halves = np.zeros((rows, 1, head_dim), np.float32), np.ones((1, head_dim // 2), np.float32)
+            projected = numbers_of(torch.zeros(rows, 3 * _HEADS * head_dim, dtype=dtype))
+            queries, halves = np.zeros((rows, _HEADS, head_dim), np.float32), np.ones((1, head_dim // 2), np.float32)
             outputs = RotaryOutputs(queries, *_cache(rows, head_dim, dtype))
             slots, positions = np.arange(rows) * BLOCK_SIZE, np.zeros(rows, np.int32)
             rotate_and_write(projected, RotaryTables(halves, halves), positions, slots, outputs)
@@ -55,23 +71,8 @@ def warm_up_synthetic() -> None:
     verify_synthetic(torch.zeros(1, 2), *_smallest_rows(), np.ones(1))
 
 
-def warm_up(dtype: torch.dtype) -> None:
-    """Run every kernel once on the smallest arrays: compiles it, or loads it from disk, in seconds.
-
-    Args:
-        dtype: of the model.
-    """
-    verify(torch.zeros(1, 2), *_smallest_rows())
-    places = np.zeros(1, np.int32)
-    for head_dim in _HEAD_DIMS:
-        token, cache = np.zeros((1, 1, head_dim), np.float32), _cache(1, head_dim, dtype)
-        write_cache(token, token, cache, np.zeros(1, np.int64))
-        paged_attention(token, cache, np.zeros((1, 1), np.int32), places, places, 1.0)
-
-
 def _cache(num_blocks: int, head_dim: int, dtype: torch.dtype) -> KeyValueCache:
-    """Of one head."""
-    return new_cache(num_blocks, 1, head_dim, np.uint16 if dtype == torch.bfloat16 else np.float32)
+    return new_cache(num_blocks, _HEADS, head_dim, np.uint16 if dtype == torch.bfloat16 else np.float32)
 
 
 def _smallest_rows() -> tuple[VerifyRows, SamplingRows]:

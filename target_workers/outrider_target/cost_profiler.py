@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import torch
 
+from outrider_kernels.sources import kernels_version
 from outrider_runtime.clock import Clock
 from outrider_runtime.errors import InvalidConfig
 from outrider_target.control.cost_model import StepLoad, StepSample
@@ -185,5 +186,5 @@ def hardware_name() -> str:
 
 
 def library_versions(forward: str) -> str:
-    """The libraries that do the work, and which forward pass is served."""
-    return f"torch {torch.__version__}, numba {numba.__version__}, {forward}"
+    """The libraries and kernels that do the work, and which forward pass is served."""
+    return f"torch {torch.__version__}, numba {numba.__version__}, kernels {kernels_version()}, {forward}"

@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedModel
 
 from outrider_kernels.rotary_numba import RotaryTables
-from outrider_kernels.warming import warm_up_decoder
+from outrider_kernels.warming import warm_up_attention, warm_up_decoder
 from outrider_runtime.errors import ModelRefused
 from outrider_runtime.models.loading import ModelDtype, load_causal_lm
 from outrider_target.forward import Forward
@@ -133,8 +133,11 @@ def _lean_part(surveyed: SurveyedModel, max_model_len: int, ranks: Ranks) -> Lea
     paddings = weights.paddings()
     if paddings is None:
         raise ModelRefused("the lean decoder found no padding that makes products exact on this machine")
-    warm_up_decoder(model.dtype)
-    return LeanForward(weights, paddings, surveyed.layers, rotary, ranks)
+    forward = LeanForward(weights, paddings, surveyed.layers, rotary, ranks)
+    if not forward.runs_in_one_pass:
+        warm_up_attention(model.dtype)
+        warm_up_decoder(model.dtype)
+    return forward
 
 
 def _check_structure(model: PreTrainedModel) -> None:

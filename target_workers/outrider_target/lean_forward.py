@@ -51,6 +51,7 @@ class LeanForward:
         self._windows = {layer.sliding_window or 0 for layer in surveyed}
         self._shape = cache_shape(surveyed, weights.embedding.dtype)
         self._cache: PagedCache | None = None
+        self._instructions = instructions_of(weights, surveyed[0]) if ranks.size == 1 else None
         self._one_pass: OnePass | None = None
         self._buffers = LeanBuffers(_sizes(weights, surveyed[0]), paddings, weights.embedding.dtype)
 
@@ -80,6 +81,11 @@ class LeanForward:
         return self._weights
 
     @property
+    def runs_in_one_pass(self) -> bool:
+        """Whether steps are single calls, and not kernels called one by one."""
+        return self._instructions is not None
+
+    @property
     def one_pass(self) -> OnePass | None:
         """What runs whole steps; None before `allocate_cache`, and where kernels are called one by one."""
         return self._one_pass
@@ -87,7 +93,7 @@ class LeanForward:
     def allocate_cache(self, num_blocks: int) -> None:
         """Create the cache, or replace it by an empty one."""
         self._cache = PagedCache(self._shape, num_blocks)
-        kind = instructions_of(self._weights, self._cache) if self._ranks.size == 1 else None
+        kind = self._instructions
         if kind is not None:
             self._one_pass = OnePass(kind, self._weights, self._surveyed, self._rotary, self._cache)
 

@@ -13,6 +13,7 @@ from numba import get_num_threads
 from outrider_kernels.decoder_arrays import Activations, Decoder, DecoderStep, new_activations
 from outrider_kernels.decoder_instructions import Instructions, instructions_for
 from outrider_kernels.decoder_pass_numba import PARTS, num_stages, run_decoder
+from outrider_kernels.key_value_cache_numba import fits_tiles
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
 from outrider_kernels.panel_product import PanelProduct
 from outrider_kernels.rotary_numba import RotaryTables
@@ -99,12 +100,14 @@ class OnePass:
         return self._activations
 
 
-def instructions_of(weights: LeanWeights, cache: PagedCache) -> Instructions | None:
-    """With which a pass runs over these weights and this cache; None if it cannot."""
+def instructions_of(weights: LeanWeights, surveyed: SurveyedLayer) -> Instructions | None:
+    """With which a pass runs over these weights and layers that attend like this one; None if it cannot."""
     products = [linear.multiply for layer in weights.layers for linear in _linears(layer)] + [weights.head.multiply]
     kernels = {product.kernel if isinstance(product, PanelProduct) else None for product in products}
     kernel = kernels.pop()
-    return None if kernels or kernel is None else instructions_for(kernel, cache.layers[0].is_for_tiles)
+    if kernels or kernel is None or weights.embedding.dtype != torch.bfloat16:
+        return None
+    return instructions_for(kernel, fits_tiles(np.uint16, surveyed.head_dim))
 
 
 def _run_starts(row_starts: npt.NDArray[np.int32], longest: int) -> npt.NDArray[np.int32]:

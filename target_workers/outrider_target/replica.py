@@ -13,10 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
 from prometheus_client import CollectorRegistry, generate_latest
 
-from outrider_kernels.warming import warm_up
+from outrider_kernels.warming import warm_up_verify
 from outrider_runtime.clock import SystemClock
 from outrider_runtime.errors import EngineFailed, ModelRefused
 from outrider_runtime.models.demo import default_cache_dir
@@ -107,7 +106,7 @@ class TargetReplica:
         """Runs on the engine's thread: thread counts of torch and numba belong to the thread that sets them."""
         spec = self._spec
         use_threads(spec.target.num_threads)
-        warm_up(getattr(torch, spec.model.dtype))  # compiled here, not while the first request waits
+        warm_up_verify()  # compiled here, not while the first request waits
         warm_up_rule(spec.rule)
         ranks = None if self._meet is None else self._meet()
         self._loaded = _load(spec, self._incarnation, self._registry, ranks or ONE_RANK)

@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from outrider_kernels.row_padding import RowPadding
+from outrider_kernels.warming import warm_up_attention
 from outrider_target.attention_hook import set_layer
 from outrider_target.attention_survey import SurveyedLayer, survey_attention
 from outrider_target.exact_modules import make_linears_exact
@@ -64,6 +65,7 @@ def survey_model(model: PreTrainedModel, max_model_len: int) -> SurveyedModel:
 
 def forward_of(surveyed: SurveyedModel) -> TransformersForward:
     """A forward pass over transformers' definition of a model, which belongs to it from then on."""
+    warm_up_attention(surveyed.model.dtype)
     return TransformersForward(surveyed.model, surveyed.layers, make_linears_exact(surveyed.model))
 
 

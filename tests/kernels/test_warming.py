@@ -11,7 +11,7 @@ from outrider_kernels.key_value_cache_numba import new_cache, write_cache
 from outrider_kernels.logits_rows import RowChange, stack_changes
 from outrider_kernels.paged_attention_numba import paged_attention
 from outrider_kernels.verify import verify
-from outrider_kernels.warming import warm_up
+from outrider_kernels.warming import warm_up_attention, warm_up_verify
 
 KERNELS = [
     bad_rows._bad_logit_rows,
@@ -23,7 +23,8 @@ KERNELS = [
 
 @pytest.mark.parametrize(("dtype", "kind"), [(torch.float32, np.float32), (torch.bfloat16, np.uint16)])
 def test_a_step_after_warming_up_compiles_nothing(sampling_rows, verify_rows, dtype, kind) -> None:
-    warm_up(dtype)
+    warm_up_verify()
+    warm_up_attention(dtype)
     before = [kernel.signatures[:] for kernel in KERNELS]
     assert all(before)
     verify(torch.zeros(5, 100, dtype=torch.bfloat16), verify_rows([[1, 2], [], []]), sampling_rows(3, 0.7, 20, 0.9))

@@ -12,7 +12,7 @@ from outrider_doubles.ragged import Row, ragged_batch
 from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
 from outrider_doubles.tiny_tokenizer import TINY_VOCAB_SIZE
 
-from outrider_kernels import key_value_cache_numba, own_linear
+from outrider_kernels import decoder_pass_numba, key_value_cache_numba, own_linear
 from outrider_kernels.decoder_instructions import Instructions, PairsAndVectors, Tiles, TilesAndVectors
 from outrider_kernels.panel_dot_numba import has_pair_products
 from outrider_kernels.panel_linear_numba import PAIRS
@@ -99,6 +99,12 @@ def test_its_time_is_counted_by_part(forward: LeanForward) -> None:
     before_s = _one_pass(forward).spent_s()
     forward.run(ragged_batch([Row([1, 2, 3], 0, [0])]))
     assert all(after_s > before_s[part] for part, after_s in _one_pass(forward).spent_s().items())
+
+
+def test_it_is_compiled_when_the_model_is_loaded(forward: LeanForward) -> None:
+    before = decoder_pass_numba.run_decoder.signatures[:]  # type: ignore[attr-defined]
+    forward.run(_random_batch(np.random.default_rng(7)))
+    assert decoder_pass_numba.run_decoder.signatures == before  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("token_id", [-1, TINY_VOCAB_SIZE])

@@ -11,7 +11,6 @@ import numba
 import torch
 import transformers
 
-from outrider_kernels.warming import warm_up
 from outrider_runtime.models.source import resolve_source
 from outrider_target.forward_choice import follow_choice
 from outrider_target.parallel.alike import check_alike
@@ -35,7 +34,6 @@ def run_rank(model: ModelSettings, target: TargetSettings, meet: Callable[[], So
         RanksLost: another rank is gone.
     """
     use_threads(target.num_threads)
-    warm_up(getattr(torch, model.dtype))
     ranks = meet()
     try:
         folder = resolve_source(model.source, model.revision, model.cache_dir)
