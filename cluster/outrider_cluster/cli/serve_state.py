@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_FAILED = ("DEPLOY_FAILED", "UNHEALTHY")
+_FAILED = "DEPLOY_FAILED"
 _ERROR_LINE = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w+): (.+)")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MAX_CAUSE_CHARACTERS = 2000
@@ -44,12 +44,12 @@ class ApplicationState:
 
     @property
     def has_failed(self) -> bool:
-        """Serve has given up."""
-        return self.status in _FAILED
+        """Serve has given up. What is unhealthy has lost a replica, which Serve replaces."""
+        return self.status == _FAILED
 
     def cause(self) -> str:
         """Why it failed, in one line."""
-        failed = [deployment for deployment in self.deployments if deployment.status in _FAILED]
+        failed = [deployment for deployment in self.deployments if deployment.status == _FAILED]
         causes = [f"{deployment.name}: {last_error(deployment.message)}" for deployment in failed if deployment.message]
         return "; ".join(causes) or last_error(self.message) or self.status
 

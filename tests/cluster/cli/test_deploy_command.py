@@ -74,7 +74,7 @@ def test_waiting_ends_when_everything_runs_and_says_where() -> None:
             application("DEPLOY_FAILED", REFUSED_ARGS),
             "target.max_num_seq: unknown key, got 3. Did you mean max_num_seqs?",
         ),
-        (application("UNHEALTHY", "", Gateway=("UNHEALTHY", "OSError: port 8000 taken")), "Gateway: OSError: port"),
+        (application("DEPLOY_FAILED", "", Gateway=("DEPLOY_FAILED", "OSError: port taken")), "Gateway: OSError: port"),
         (application("DEPLOY_FAILED", ""), "DEPLOY_FAILED"),
     ],
 )
@@ -84,6 +84,21 @@ def test_a_failure_is_one_line_with_its_cause(state: dict[str, object], cause: s
     assert result.exit_code == 1
     assert last.startswith(f"outrider: outrider failed to deploy: {cause}")
     assert "Traceback" not in result.stderr
+
+
+def test_a_worker_that_is_lost_meanwhile_is_waited_for() -> None:
+    """A draft worker that is killed while the rest starts once ended the whole server."""
+    lost = application("UNHEALTHY", "", Draft=("UNHEALTHY", "A replica's health check failed."))
+    result = deploy(ScriptedServe(states=[lost, lost, application("RUNNING", Draft=("HEALTHY", ""))]), "--wait")
+    assert result.exit_code == 0, result.stderr
+    assert "http://127.0.0.1:8000/v1" in result.stdout
+
+
+def test_one_that_stays_away_is_named_in_the_end() -> None:
+    lost = application("UNHEALTHY", "", Gateway=("UNHEALTHY", "OSError: port 8000 taken"))
+    result = deploy(ScriptedServe(states=[lost]), "--wait", "--timeout-s", "1")
+    assert result.exit_code == 1
+    assert "not running after 1 s: Gateway: OSError: port 8000 taken" in result.stderr
 
 
 def test_the_state_of_an_earlier_deployment_is_not_taken_for_the_new_one() -> None:
