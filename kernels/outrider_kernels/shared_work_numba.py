@@ -7,6 +7,7 @@ runs late or not at all holds nobody up but for the part it has begun.
 
 from __future__ import annotations
 
+import platform
 import time
 from functools import cache
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ _CACHE_LINE_WORDS = 8
 _PARTS_PER_THREAD = 4
 _LOOKS_BEFORE_YIELDING = 2000
 """Some tens of microseconds; a stage takes less, unless the system has given a core to somebody else."""
+_IS_X86 = platform.machine() in ("x86_64", "AMD64")
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
 
 
@@ -130,10 +132,11 @@ def _read(_: Any, address: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _pause(_: Any) -> Any:
-    """Leave a core's other thread more of it for a moment (Intel's manual, PAUSE)."""
+    """Leave a core's other thread more of it for a moment (Intel's manual, PAUSE); elsewhere nothing."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        call(builder, "llvm.x86.sse2.pause")
+        if _IS_X86:
+            call(builder, "llvm.x86.sse2.pause")
         return context.get_dummy_value()
 
     return types.void(), generate
