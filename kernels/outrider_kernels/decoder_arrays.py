@@ -82,7 +82,7 @@ class DecoderStep(NamedTuple):
     run_starts: Ints
     """[R + 1] a run is neighbouring tokens of one row, which attend together."""
     wanted: Longs
-    """[N] tokens whose logits are wanted, ascending."""
+    """[N] tokens whose logits are wanted, strictly ascending."""
 
 
 class Activations(NamedTuple):

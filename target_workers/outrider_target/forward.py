@@ -27,7 +27,7 @@ class RaggedBatch:
     block_tables: npt.NDArray[np.int32]
     """[B, W] cache block of each run of block_size positions of a row; entries past the row's last position are 0."""
     logit_indices: npt.NDArray[np.int64]
-    """[N] tokens (indices into T) whose logits are wanted, ascending."""
+    """[N] tokens (indices into T) whose logits are wanted, strictly ascending."""
 
 
 @dataclass(frozen=True, slots=True)

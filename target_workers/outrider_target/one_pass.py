@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 from numba import get_num_threads
 
+from outrider_kernels.attention_tiles_numba import LINES
 from outrider_kernels.decoder_arrays import Activations, Decoder, DecoderStep, new_activations
 from outrider_kernels.decoder_instructions import Instructions, instructions_for
 from outrider_kernels.decoder_pass_numba import PARTS, num_stages, run_decoder
@@ -23,8 +24,6 @@ from outrider_target.forward import RaggedBatch
 from outrider_target.lean_weights import LeanLayer, LeanLinear, LeanNorm, LeanWeights
 from outrider_target.paged_cache import PagedCache, StepTables, step_tables
 
-_LINES = 16
-"""Queries of one key-value head that attend as fast as one."""
 _LONGEST_RUN = 16
 _TASKS_PER_THREAD = 2
 _CYCLE_COLUMNS = 8
@@ -59,7 +58,7 @@ class OnePass:
         self._cycles = np.zeros((get_num_threads(), _CYCLE_COLUMNS), np.int64)
 
     def spent_s(self) -> dict[str, float]:
-        """Seconds in passes so far, by part: those of the calling thread, which is in all of them."""
+        """Seconds in passes so far, by part, as the first share of the loop over threads counts them."""
         return {part: cycles / cycles_per_s() for part, cycles in zip(PARTS, self._cycles[0].tolist(), strict=False)}
 
     def run(self, batch: RaggedBatch) -> torch.Tensor:
@@ -82,7 +81,7 @@ class OnePass:
     def _step(self, batch: RaggedBatch, tables: StepTables, threads: int) -> DecoderStep:
         num_heads, num_kv_heads = self._decoder.num_heads, self._decoder.num_kv_heads
         most = len(batch.token_ids) * num_kv_heads // (_TASKS_PER_THREAD * threads)
-        least = _LINES * num_kv_heads // num_heads
+        least = LINES * num_kv_heads // num_heads
         return DecoderStep(
             token_ids=batch.token_ids,
             positions=tables.positions,
