@@ -7,7 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar, cast
 
-from numba import njit
+from numba import config, njit
+
+if config.THREADING_LAYER == "default":
+    # A kernel that lets Python run may meet one of another thread; the layer that numba falls back to dies of it.
+    config.THREADING_LAYER = "threadsafe"
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 

@@ -33,7 +33,7 @@ from outrider_kernels.memory_numba import floats_at, halves_at
 from outrider_kernels.number_formats_numba import narrow, widen
 from outrider_kernels.rms_norm_numba import add_and_norm_rows, norm_heads, norm_rows
 from outrider_kernels.rotary_numba import RotaryOutputs, RotaryTables, rotate_rows
-from outrider_kernels.shared_work_numba import Stage, Team, cycles_now, next_share, take_share
+from outrider_kernels.shared_work_numba import Stage, Team, abandon, cycles_now, next_share, take_share
 
 Floats = npt.NDArray[np.float32]
 Halves = npt.NDArray[np.uint16]
@@ -65,7 +65,8 @@ def run_decoder(
         decoder: what runs.
         step: its tokens, at least one.
         activations: for at least as many.
-        team: its size is the number of threads; counters for `num_stages`, all 0.
+        team: its size is the number of threads; counters for `num_stages`, all 0. Where a thread failed, for want of
+            memory say, they say so (`was_abandoned`), and what was written is worth nothing.
         cycles: [threads, 8] to which each thread adds its processor's cycles by `PARTS`, waiting for others included.
         logits: [N, V], written.
     """
@@ -75,6 +76,18 @@ def run_decoder(
 
 @compiled()
 def _take_part(
+    kind: Instructions, decoder: Decoder, step: DecoderStep, acts: Activations, team: Team, cycles: Longs,
+    logits: Floats,
+) -> None:  # fmt: skip
+    """A thread's shares of all stages."""
+    try:
+        _go_through(kind, decoder, step, acts, team, cycles, logits)
+    except Exception:
+        abandon(team)
+
+
+@compiled()
+def _go_through(
     kind: Instructions, decoder: Decoder, step: DecoderStep, acts: Activations, team: Team, cycles: Longs,
     logits: Floats,
 ) -> None:  # fmt: skip

@@ -2,7 +2,8 @@
 
 A stage has parts that do not depend on each other; a thread takes the next one whenever it is free, and goes on to the
 next stage when all parts are done, whoever did them. So any number of threads finishes any stage: one that the system
-runs late or not at all holds nobody up but for the part it has begun.
+runs late or not at all holds nobody up but for the part it has begun. One that fails says so (`abandon`): the others would
+wait for its part for ever, and finish without it instead, with results that are worth nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from outrider_kernels.compiling import compiled
 from outrider_kernels.tile_code import call
 
 _TAKEN, _DONE = 0, 1
+_ABANDONED = 1 << 40
+"""More parts than any stage has."""
 _CACHE_LINE_WORDS = 8
 _PARTS_PER_THREAD = 4
 _LOOKS_BEFORE_YIELDING = 2000
@@ -69,7 +72,7 @@ def take_share(stage: Stage) -> Share:
     """A share, or none when all is done: what was written in a stage is seen by every thread that comes after it."""
     counters, count = stage.team.counters[stage.number], stage.num_things
     parts = max(1, min(count // stage.least, _PARTS_PER_THREAD * stage.team.size))
-    part = _add_one(counters[_TAKEN].ctypes.data)
+    part = _add(counters[_TAKEN].ctypes.data, 1)
     if part < parts:
         return Share(True, part * count // parts, (part + 1) * count // parts)
     _await(counters[_DONE].ctypes.data, parts)
@@ -79,8 +82,20 @@ def take_share(stage: Stage) -> Share:
 @compiled()
 def next_share(stage: Stage) -> Share:
     """The same for a thread that has done the share it took before."""
-    _add_one(stage.team.counters[stage.number, _DONE].ctypes.data)
+    _add(stage.team.counters[stage.number, _DONE].ctypes.data, 1)
     return take_share(stage)
+
+
+@compiled()
+def abandon(team: Team) -> None:
+    """Let nobody wait for a thread that failed."""
+    for stage in range(len(team.counters)):
+        _add(team.counters[stage, _DONE].ctypes.data, _ABANDONED)
+
+
+def was_abandoned(counters: npt.NDArray[np.int64]) -> bool:
+    """Whether a thread failed, after all have returned."""
+    return bool((counters[:, _DONE, 0] >= _ABANDONED).any())
 
 
 @compiled()
@@ -109,14 +124,14 @@ def _cycles() -> int:
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _add_one(_: Any, address: Any) -> Any:
-    """Add 1 to a number of 64 bits that other threads add to as well. Returns what it was before."""
+def _add(_: Any, address: Any, amount: Any) -> Any:
+    """Add to a number of 64 bits that other threads add to as well. Returns what it was before."""
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         place = builder.inttoptr(arguments[0], _INT64.as_pointer())
-        return builder.atomic_rmw("add", place, _INT64(1), "acq_rel")
+        return builder.atomic_rmw("add", place, arguments[1], "acq_rel")
 
-    return types.int64(types.intp), generate
+    return types.int64(types.intp, types.int64), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]

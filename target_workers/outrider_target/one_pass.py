@@ -18,7 +18,7 @@ from outrider_kernels.key_value_cache_numba import fits_tiles
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
 from outrider_kernels.panel_product import PanelProduct
 from outrider_kernels.rotary_numba import RotaryTables
-from outrider_kernels.shared_work_numba import Team, cycles_per_s, new_counters
+from outrider_kernels.shared_work_numba import Team, cycles_per_s, new_counters, was_abandoned
 from outrider_target.attention_survey import SurveyedLayer
 from outrider_target.forward import RaggedBatch
 from outrider_target.lean_weights import LeanLayer, LeanLinear, LeanNorm, LeanWeights
@@ -66,6 +66,7 @@ class OnePass:
 
         Raises:
             IndexError: a token id that the embedding does not have.
+            MemoryError: a thread got none for its scratch.
         """
         ids, threads = batch.token_ids, get_num_threads()
         if ids.min() < 0 or ids.max() >= len(self._decoder.embedding):
@@ -76,6 +77,8 @@ class OnePass:
         self._counters.fill(0)
         step, team = self._step(batch, step_tables(batch), threads), Team(self._counters, threads)
         run_decoder(self._kind, self._decoder, step, self._room(len(ids)), team, self._cycles, logits)
+        if was_abandoned(self._counters):
+            raise MemoryError("a thread of the decoder pass failed, for want of memory most likely")
         return torch.from_numpy(logits)
 
     def _step(self, batch: RaggedBatch, tables: StepTables, threads: int) -> DecoderStep:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from numba import config, get_num_threads, prange, set_num_threads
+from numba import config, get_num_threads, prange, set_num_threads, threading_layer
 
 from outrider_kernels.compiling import compiled
-from outrider_kernels.shared_work_numba import Stage, Team, new_counters, next_share, take_share
+from outrider_kernels.shared_work_numba import Stage, Team, abandon, new_counters, next_share, take_share, was_abandoned
 
 STAGES = 200
 Longs = npt.NDArray[np.int64]
@@ -57,3 +57,46 @@ def test_each_thing_is_done_once_and_after_all_of_the_stage_before(
 def test_nothing_to_do_ends() -> None:
     times, sums = np.zeros((STAGES, 0), np.int64), np.zeros((STAGES, 0), np.int64)
     _share(Team(new_counters(STAGES), 2), times, sums, 1)
+
+
+@compiled()
+def _take_until_failure(team: Team, failing_stage: int) -> None:
+    try:
+        _take_and_fail(team, failing_stage)
+    except Exception:
+        abandon(team)
+
+
+@compiled()
+def _take_and_fail(team: Team, failing_stage: int) -> None:
+    for stage in range(len(team.counters)):
+        work = Stage(team, stage, 8, 1)
+        share = take_share(work)
+        while share.is_some:
+            if stage == failing_stage and share.first == 0:
+                raise MemoryError
+            share = next_share(work)
+
+
+@compiled(parallel=True)
+def _share_and_fail(team: Team, failing_stage: int) -> None:
+    for _ in prange(team.size):
+        _take_until_failure(team, failing_stage)
+
+
+@pytest.mark.parametrize("failing_stage", [0, 7, STAGES - 1])
+def test_nobody_waits_for_a_thread_that_failed(failing_stage: int) -> None:
+    counters = new_counters(STAGES)
+    _share_and_fail(Team(counters, 2), failing_stage)
+    assert was_abandoned(counters)
+
+
+def test_a_team_of_which_nobody_failed_was_not_abandoned() -> None:
+    counters = new_counters(STAGES)
+    _share_and_fail(Team(counters, 2), STAGES)
+    assert not was_abandoned(counters)
+
+
+def test_kernels_of_two_threads_may_run_at_once() -> None:
+    _share(Team(new_counters(STAGES), 2), np.zeros((STAGES, 1), np.int64), np.zeros((STAGES, 1), np.int64), 1)
+    assert threading_layer() in {"omp", "tbb"}
