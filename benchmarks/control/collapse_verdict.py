@@ -16,7 +16,9 @@ _MOST_RELAPSES = 0.02
 """Share of rounds that may try more than a probe: at half as long again for such a round, that is 1 % of the time."""
 _FEWEST_ROUNDS = 100
 """Fewer tell nothing."""
-_UNDRAFTED = {reason.value for reason in (Reason.NOT_WORTH_IT, Reason.PROBE, Reason.IDLE, Reason.NO_ROOM)}
+_UNDRAFTED = {
+    reason.value for reason in (Reason.NOT_WORTH_IT, Reason.PROBE, Reason.IDLE, Reason.NO_ROOM, Reason.NO_TAKER)
+}
 
 
 @dataclass(frozen=True, slots=True)

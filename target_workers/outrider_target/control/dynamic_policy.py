@@ -56,9 +56,9 @@ class DynamicPolicy:
         if is_better and self._may_change():
             self._held = _Held(best.level, best.threshold, self._clock.now_s())
             held, is_better = best, False
-        elif not held.proposed and self._held.level and self._could_draft(view) and self._may_change():
-            self._held = _Held(0, 1.0, self._clock.now_s())  # nothing came of the level: say so
         reason = Reason.HELD if is_better else self._reason(view, held)
+        if reason is Reason.NOT_WORTH_IT and self._held.level:
+            reason = self._turn_off()
         if held.proposed:
             self._probing.end()
         probed = {} if held.proposed else self._probe(view)
@@ -77,10 +77,12 @@ class DynamicPolicy:
         if not has_drafts:
             self._probing.save(round_s)
 
-    @staticmethod
-    def _could_draft(view: StepView) -> bool:
-        """Rows at their end draft nothing, which says nothing about drafts."""
-        return view.room_tokens > 0 and any(row.fitting > 0 for row in view.rows)
+    def _turn_off(self) -> Reason:
+        """Nothing comes of the level: it falls to 0, once it may. Until then it holds for rows that begin."""
+        if not self._may_change():
+            return Reason.HELD
+        self._held = _Held(0, 1.0, self._clock.now_s())
+        return Reason.NOT_WORTH_IT
 
     def _is_better(self, best: Plan, held: Plan) -> bool:
         """Drafting less needs less of a promise: what is not drafted cannot be lost."""
@@ -94,6 +96,8 @@ class DynamicPolicy:
     def _reason(self, view: StepView, held: Plan) -> Reason:
         if self._lacks_room(view, held):
             return Reason.NO_ROOM
+        if not any(row.limit for row in view.rows):
+            return Reason.NO_TAKER
         if not held.proposed:
             return Reason.NOT_WORTH_IT
         return Reason.DEEPEST if self._held.level == self.max_depth else Reason.BEST
