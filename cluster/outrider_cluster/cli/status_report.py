@@ -9,6 +9,7 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
+from outrider_cluster.cli.choice_words import in_words
 from outrider_cluster.cli.failure import CommandFailed, one_line
 from outrider_cluster.cli.headline import headline
 from outrider_cluster.cli.tables import number, percent, results_console, table
@@ -22,6 +23,7 @@ _DEPTH_NUMBERS = {
     "predicted": ("predicted_goodput_tokens_per_s", ".1f"),
     "without drafts": ("plain_goodput_tokens_per_s", ".1f"),
 }
+_POOLS_TITLE = "Pools (shares since the targets' start; expected: by position, lately; first: ranked before the others)"
 _TABLES = (
     ("Targets", "targets", ("running", "waiting")),
     ("Draft workers", "draft_workers", ("pool", "sessions")),
@@ -110,14 +112,15 @@ def _depths(targets: Sequence[Mapping[str, Any]]) -> Table:
 
 def _pools(pools: Sequence[Mapping[str, Any]]) -> Table:
     headings = ("pool", "ready", "expected", "missed", "unserved", "empty", "dropped", "asked as")
-    shown = table(headings, "Pools (shares since the targets' start; expected: by position, lately)")
+    shown = table(headings, _POOLS_TITLE)
     for pool in pools:
         shown.add_row(
             pool["pool"],
             f"{pool['ready']}/{pool['workers']}",
             " ".join(percent(share) for share in pool["acceptance"]) or "-",
             *(percent(pool[key]) for key in ("late_ratio", "unserved_ratio", "empty_ratio")),
-            *(_by_word(pool[key]) for key in ("dropped_ratio", "choice_ratio")),
+            _by_word(pool["dropped_ratio"]),
+            _by_word(in_words(pool["choice_ratio"])),
         )
     return shown
 

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.table import Table
 
+from outrider_cluster.cli.choice_words import CHOICE_WORDS
 from outrider_cluster.cli.live_metrics import Metrics
 from outrider_cluster.cli.tables import percent, table
 
@@ -17,7 +18,6 @@ CHOICES = "outrider_draft_link_pool_choices_total"
 DRAFTED = "outrider_draft_tokens_total"
 DROPPED = "outrider_draft_link_dropped_proposals_total"
 
-_CHOICES = ("best", "worth its time", "explored", "spared")
 _POSITIONS = 8
 _REASONS = ("late", "stale", "overtaken", "outbid")
 
@@ -64,10 +64,10 @@ def _answers(names: Sequence[str], counted: Metrics) -> Table:
 
 
 def _choices(names: Sequence[str], counted: Metrics) -> Table:
-    shown = table(("pool", *_CHOICES), "Asked as (shares of rounds)")
+    shown = table(("pool", *CHOICE_WORDS.values()), "Asked as (shares of rounds; first: ranked before the others)")
     for name in names:
         choices = counted.by(CHOICES, "choice", pool=name)
-        shown.add_row(name, *(_share(choices.get(choice, 0.0), sum(choices.values())) for choice in _CHOICES))
+        shown.add_row(name, *(_share(choices.get(choice, 0.0), sum(choices.values())) for choice in CHOICE_WORDS))
     return shown
 
 

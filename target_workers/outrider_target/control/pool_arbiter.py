@@ -31,7 +31,7 @@ class Choice(Enum):
     """Why a pool is asked, or is not."""
 
     BEST = "best"
-    """Its proposals are the longest that are right."""
+    """It is ranked first, by what it is expected to have right and then by its time: also where nobody has anything."""
     WORTH_IT = "worth its time"
     """It brings more than its drafting costs."""
     EXPLORED = "explored"

@@ -161,7 +161,7 @@ def test_decisions_acceptance_drops_and_choices_are_shown() -> None:
     status = status_page(Snapshot((target("t", wishes, **decided),)), MODEL, ["p", "q"], 0.1)
     written = io.StringIO()
     print_status(status, Console(file=written, width=200))
-    for part in ("best goodput  0.125", "99.5", "75% 50%", "25%", "stale 25%", "best 75%, spared 25%"):
+    for part in ("best goodput  0.125", "99.5", "75% 50%", "25%", "stale 25%", "first 75%, spared 25%"):
         assert part in written.getvalue()
     assert "pool ready expected missed unserved empty dropped asked as" in " ".join(written.getvalue().split())
 

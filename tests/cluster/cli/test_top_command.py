@@ -16,12 +16,14 @@ from prometheus_client import CollectorRegistry
 from rich.console import Console
 from typer.testing import CliRunner
 
+from outrider_cluster.cli.choice_words import CHOICE_WORDS
 from outrider_cluster.cli.live_metrics import Metrics, parse_metrics
 from outrider_cluster.cli.main import app
 from outrider_cluster.cli.top import Fitted
 from outrider_cluster.cli.top_frame import Moment, frame, lost
 from outrider_cluster.cli.top_pools import ACCEPTED, ANSWERS, CHOICES, DRAFTED, DROPPED
 from outrider_cluster.scaling.wish import ScalingReason
+from outrider_target.control.pool_arbiter import Choice
 from outrider_target.drafting.metrics import DraftingMetrics
 from outrider_target.engine_metrics import EngineMetrics
 
@@ -129,6 +131,10 @@ def test_what_the_arbiter_chose_is_shown_where_it_had_a_choice() -> None:
     assert "Asked as" not in shown(Moment(STATUS, now, now.since(now), 2.0))
 
 
+def test_every_choice_of_the_arbiter_has_a_word_for_people() -> None:
+    assert list(CHOICE_WORDS) == [choice.value for choice in Choice]
+
+
 def test_replicas_are_shown_with_the_reason_where_their_number_changes() -> None:
     now = metrics(1000)
     text = shown(Moment(STATUS, now, now, None))
@@ -145,7 +151,7 @@ def test_a_frame_fits_into_80_characters() -> None:
         "tokens/s mean acceptance length threshold goodput predicted without drafts",
         "pool ready sessions accepted by position",
         "pool answers empty late stale overtaken outbid other",
-        "pool best worth its time explored spared",
+        "pool first worth its time explored spared",
         "deployment running wanted desired reason",
     ):
         assert headings in [" ".join(line.split()) for line in text.splitlines()]
