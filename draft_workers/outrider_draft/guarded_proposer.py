@@ -47,11 +47,15 @@ class GuardedProposer:
         self._seen_kinds: set[str] = set()
         self._failures = 0
         self._last_failure = ""
+        self._end = ""
 
     @property
     def fault(self) -> str:
-        """The last error and how many there were, in words; empty if there was none. Read from any thread."""
-        return f"{self._last_failure} (errors so far: {self._failures})" if self._failures else ""
+        """The last error and how many there were, in words; empty if there was none. Read from any thread.
+
+        What ends the worker is its last word, whatever fails while it drains.
+        """
+        return f"{self._end or self._last_failure} (errors so far: {self._failures})" if self._failures else ""
 
     def open(self, sessions: Sequence[SessionFacts]) -> None:
         """Begin sessions."""
@@ -126,6 +130,12 @@ class GuardedProposer:
             if not law.admits(token, self._vocab_size):
                 raise MalformedAnswer("an id that its law does not list, or a law that is none")
         return laws
+
+    def note_end(self, error: Exception | None) -> None:
+        """What ends the worker, or that nothing does any more. Found again and again until it is gone, counted once."""
+        if error is not None and not self._end:
+            self.note(error)
+        self._end = "" if error is None else words_of(error)
 
     def note(self, error: BaseException) -> None:
         """Count a failure, and log the first of its kind."""

@@ -96,7 +96,6 @@ class DraftWorker:
         self._servicer = DraftServicer(self._desk)
         self._server: StartedServer | None = None
         self._sweeper: asyncio.Task[None] | None = None
-        self._is_overgrown = False
         metrics.watch("sessions", "Sessions held.", lambda: len(store))
         metrics.watch("session_bytes", "Memory of all sessions, at most.", lambda: store.held_bytes)
         metrics.watch("resident_bytes", "Memory of the worker's process.", tools.resident_bytes)
@@ -153,24 +152,26 @@ class DraftWorker:
     def check(self) -> None:
         """Raise what broke the worker, if anything did. Neither a verifier nor a failing proposer can.
 
+        Heartbeats tell of it from then on: whoever hears that raised may be about to end the worker.
+
         Raises:
             ProposerHangs: a call of the proposer does not return.
             WorkerOvergrown: the process takes more memory than the pool allows.
         """
-        self._desk.batcher.check()
-        self._check_memory()
-        if self._sweeper is not None and self._sweeper.done() and not self._sweeper.cancelled():
-            self._sweeper.result()
+        try:
+            self._desk.batcher.check()
+            self._check_memory()
+            if self._sweeper is not None and self._sweeper.done() and not self._sweeper.cancelled():
+                self._sweeper.result()
+        except Exception as error:
+            self._guarded.note_end(error)
+            raise
+        self._guarded.note_end(None)
 
     def _check_memory(self) -> None:
         limit, held = self._pool.resident_limit_bytes, self._tools.resident_bytes()
-        if limit is None or held <= limit:
-            return
-        overgrown = WorkerOvergrown(f"pool {self._pool.name}: {held} bytes resident, max_resident_bytes is {limit}")
-        if not self._is_overgrown:  # heartbeats tell of it while the worker drains; it is asked more than once
-            self._is_overgrown = True
-            self._guarded.note(overgrown)
-        raise overgrown
+        if limit is not None and held > limit:
+            raise WorkerOvergrown(f"pool {self._pool.name}: {held} bytes resident, max_resident_bytes is {limit}")
 
     async def stop(self, grace_s: float) -> None:
         """Drain and end: refuse new sessions, serve the others until they end or nobody is connected any more.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from outrider_wire.losses import PoolLosses
 from outrider_wire.scaling import ScalingDecision
 
 
@@ -141,6 +142,8 @@ class Snapshot:
     members: tuple[Member, ...] = ()
     scaling: tuple[ScalingDecision, ...] = ()
     """The controller's last decisions about replicas; none where all numbers are fixed."""
+    losses: tuple[PoolLosses, ...] = ()
+    """Of draft pools that have lost workers since the controller's start."""
 
     def drafts(self) -> tuple[Member, ...]:
         """Draft workers that are ready."""

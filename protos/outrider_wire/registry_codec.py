@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from outrider.v1 import registry_pb2 as pb
 from outrider_runtime.errors import InvalidRequest
 from outrider_wire.encoding import misfits_named
+from outrider_wire.loss_codec import losses_from
 from outrider_wire.registry import (
     DraftLinkStatus,
     DraftMember,
@@ -92,7 +93,8 @@ def members_to(snapshot: Snapshot) -> list[pb.Member]:
 def snapshot_from(answer: pb.HeartbeatResponse | pb.GetSnapshotResponse) -> Snapshot:
     """A snapshot as it came off the wire."""
     members = tuple(member_from(message) for message in answer.members)
-    return Snapshot(members, tuple(decision_from(message) for message in answer.scaling))
+    scaling = tuple(decision_from(message) for message in answer.scaling)
+    return Snapshot(members, scaling, tuple(losses_from(message) for message in answer.losses))
 
 
 def _gateway_to(gateway: GatewayMember) -> pb.GatewayMember:

@@ -13,6 +13,7 @@ from outrider.v1 import registry_pb2 as pb
 from outrider_runtime.errors import InvalidRequest, Words
 from outrider_wire.auth import Handler
 from outrider_wire.decoding import message_from
+from outrider_wire.loss_codec import losses_to
 from outrider_wire.registry import Member, Snapshot
 from outrider_wire.registry_codec import member_from, members_to
 from outrider_wire.scaling_codec import decisions_to
@@ -49,11 +50,15 @@ def registry_service(handler: RegistryHandler) -> ServiceRegistration:
                 "metrics", Words(f"{len(request.metrics)} characters"), f"at most {MAX_METRICS_CHARACTERS} characters"
             )
         snapshot = await handler.heartbeat(member_from(request.member), request.metrics, request.leaving)
-        return pb.HeartbeatResponse(members=members_to(snapshot), scaling=decisions_to(snapshot))
+        return pb.HeartbeatResponse(
+            members=members_to(snapshot), scaling=decisions_to(snapshot), losses=losses_to(snapshot)
+        )
 
     async def get_snapshot(_request: pb.GetSnapshotRequest) -> pb.GetSnapshotResponse:
         snapshot = await handler.snapshot()
-        return pb.GetSnapshotResponse(members=members_to(snapshot), scaling=decisions_to(snapshot))
+        return pb.GetSnapshotResponse(
+            members=members_to(snapshot), scaling=decisions_to(snapshot), losses=losses_to(snapshot)
+        )
 
     async def get_metrics(_request: pb.GetMetricsRequest) -> pb.GetMetricsResponse:
         return pb.GetMetricsResponse(text=await handler.metrics_text())

@@ -150,8 +150,11 @@ async def test_one_that_never_wakes_has_its_worker_replaced() -> None:
         await ask(stream, 1, 13)
         worker.check()
         clock.advance(batcher_module.HANGING_S)
-        with pytest.raises(ProposerHangs, match="30 s"):
-            worker.check()
+        for _ in range(3):
+            with pytest.raises(ProposerHangs, match="30 s"):
+                worker.check()
+        hangs = "ProposerHangs: the proposer has not returned for 30 s (errors so far: 2)"
+        assert worker.status().fault == hangs, "after one that was overdue"
 
 
 async def test_one_that_leaks_has_its_worker_replaced_and_its_memory_exported() -> None:
@@ -169,6 +172,19 @@ async def test_one_that_leaks_has_its_worker_replaced_and_its_memory_exported() 
             f"WorkerOvergrown: pool pool: {held} bytes resident, max_resident_bytes is {held - 1} (errors so far: 1)"
         )
         assert Metrics(worker.registry).value("proposer_errors_total", error="WorkerOvergrown") == 1
+
+
+async def test_what_ends_a_worker_is_its_last_word_whatever_fails_while_it_drains() -> None:
+    held = 1 << 28
+    tools = WorkerTools(resident_bytes=lambda: held)
+    async with serving("Raises", tools, max_resident_bytes="128MiB") as worker, verifier(worker) as stream:
+        with pytest.raises(WorkerOvergrown):
+            worker.check()
+        await ask(stream, 1, 13)
+        assert worker.status().fault.startswith("WorkerOvergrown: ")
+        held = 0
+        worker.check()
+        assert worker.status().fault.startswith("ValueError"), "it lives on"
 
 
 @pytest.mark.parametrize(

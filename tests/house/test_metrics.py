@@ -8,6 +8,8 @@ import pytest
 from outrider_doubles.repository import ROOT
 from prometheus_client import CollectorRegistry
 
+from outrider_cluster.controller.loss_metrics import LossMetrics
+from outrider_cluster.controller.losses import Losses
 from outrider_cluster.gateway.gateway_metrics import GatewayMetrics
 from outrider_cluster.scaling.metrics import ScalingMetrics
 from outrider_draft.metrics import DraftMetrics
@@ -27,6 +29,7 @@ def exported() -> set[str]:
     GatewayMetrics(registry, "model", ManualClock())
     DraftMetrics(registry, "pool")
     ScalingMetrics(registry)
+    LossMetrics(registry, Losses(ManualClock()))
     return {metric.name + suffix for metric in registry.collect() for suffix in SUFFIXES[metric.type]}
 
 

@@ -25,6 +25,8 @@ from outrider_wire.generate_codec import (
     generation_request_from,
 )
 from outrider_wire.generation import FinishReason, GenerationDelta, GenerationRequest
+from outrider_wire.loss_codec import losses_from, losses_to
+from outrider_wire.losses import LossKind
 from outrider_wire.registry import Member, Snapshot
 from outrider_wire.registry_codec import member_from, members_to, snapshot_from
 from outrider_wire.scaling_codec import decisions_to
@@ -56,7 +58,9 @@ def test_a_piece_of_an_answer_survives_the_wire(delta: GenerationDelta) -> None:
 
 @given(wire_values.snapshots)
 def test_a_snapshot_survives_the_wire(snapshot: Snapshot) -> None:
-    message = registry_pb2.GetSnapshotResponse(members=members_to(snapshot), scaling=decisions_to(snapshot))
+    message = registry_pb2.GetSnapshotResponse(
+        members=members_to(snapshot), scaling=decisions_to(snapshot), losses=losses_to(snapshot)
+    )
     data = message.SerializeToString()
     assert snapshot_from(message_from(registry_pb2.GetSnapshotResponse, data)) == snapshot
 
@@ -115,6 +119,12 @@ def test_an_unknown_outcome_counts_as_aborted(outcome: int) -> None:
 def test_an_unknown_finish_reason_counts_as_aborted() -> None:
     delta = generation_delta_from(generate_pb2.GenerateResponse(finished={"reason": 17}))
     assert delta.finished is not None and delta.finished.reason is FinishReason.ABORT
+
+
+@pytest.mark.parametrize("how", [0, 3, 1000])
+def test_an_unknown_kind_of_loss_counts_as_silence(how: int) -> None:
+    message = registry_pb2.PoolLosses(pool="p", count=1, last={"how": how})
+    assert losses_from(registry_pb2.PoolLosses.FromString(message.SerializeToString())).last.how is LossKind.SILENT
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,8 @@ def faults(status: Mapping[str, Any]) -> Iterator[str]:
     for pool in status["pools"]:
         if not pool["ready"] and draft_deployment(pool["pool"]) not in asleep:
             yield f"pool {pool['pool']}: no worker is ready, so that nothing is drafted there"
+        if pool.get("last_lost"):
+            yield f"pool {pool['pool']}: {loss_line(pool)}"
     for worker in status["draft_workers"]:
         if worker.get("fault"):
             yield f"draft worker {worker['worker']} of pool {worker['pool']}: {worker['fault']}"
@@ -88,6 +90,13 @@ def faults(status: Mapping[str, Any]) -> Iterator[str]:
             if link["state"] != "ready":
                 reason = f" ({link['reason']})" if link["reason"] else ""
                 yield f"target {target['worker']}: link to draft worker {link['worker']} is {link['state']}{reason}"
+
+
+def loss_line(pool: Mapping[str, Any]) -> str:
+    """How many workers a pool has lost, and of the last one what is known. Only of a pool that lost any."""
+    count, last = pool["lost_workers"], pool["last_lost"]
+    lost = f"lost {count} draft worker{'s' if count > 1 else ''}, the last {last['ago_s']:.0f} s ago"
+    return f"{lost}: {last['worker']} {last['how']}: {last['fault'] or 'no error of its proposer was told'}"
 
 
 def _differences(targets: Sequence[Mapping[str, Any]]) -> Iterator[str]:

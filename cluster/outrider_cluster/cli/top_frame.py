@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,7 @@ def frame(moment: Moment) -> RenderableType:
     status = moment.status
     parts: list[RenderableType] = [_headline(status), _throughput(moment), _targets(status["targets"])]
     parts += pool_tables(status["pools"], moment.counted)
-    parts += [_workers(status)]
+    parts += [_workers(status), *_lost(status["pools"])]
     if status.get("autoscaling"):
         parts += [_replicas(status["autoscaling"])]
     return Group(*parts)
@@ -80,6 +80,17 @@ def _targets(targets: Sequence[Mapping[str, Any]]) -> Table:
             *(str(target.get(key, "-")) for key in ("depth", "depth_reason")),
         )
     return shown
+
+
+def _lost(pools: Sequence[Mapping[str, Any]]) -> Iterator[Table]:
+    """A table of pools that have lost workers, if any has."""
+    lost = [pool for pool in pools if pool.get("last_lost")]
+    if lost:
+        shown = table(("pool", "lost", "last", "s ago", "fault"), "Lost draft workers (since the controller's start)")
+        for pool in lost:
+            last = pool["last_lost"]
+            shown.add_row(pool["pool"], str(pool["lost_workers"]), last["how"], f"{last['ago_s']:.0f}", last["fault"])
+        yield shown
 
 
 def _replicas(decisions: Sequence[Mapping[str, Any]]) -> Table:

@@ -12,13 +12,16 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from outrider_cluster.controller.cluster_metrics import ClusterMetrics
-from outrider_cluster.controller.member_list import MemberList
+from outrider_cluster.controller.loss_metrics import LossMetrics
+from outrider_cluster.controller.losses import Losses
+from outrider_cluster.controller.member_list import Heard, MemberList
 from outrider_cluster.controller.settings import ControllerSettings
 from outrider_cluster.scaling.metrics import ScalingMetrics
 from outrider_cluster.scaling.plan import Scaled
 from outrider_cluster.scaling.scaler import Scaler
 from outrider_runtime.clock import Clock, SystemClock
 from outrider_runtime.errors import NotReady
+from outrider_wire.losses import LossKind
 from outrider_wire.registry import Member, Snapshot
 from outrider_wire.registry_service import registry_service
 from outrider_wire.server import StartedServer, start_server
@@ -54,7 +57,9 @@ class Controller:
         self._clock = clock or SystemClock()
         self._host = host
         self._members = MemberList(self._clock, settings.member_ttl_s)
+        self._losses = Losses(self._clock)
         self._metrics = ClusterMetrics(settings.max_metric_series)
+        LossMetrics(self._metrics.registry, self._losses)
         self._settled_at_s = self._clock.now_s() + settling_s
         self._scaler = Scaler(plan, self._clock, ScalingMetrics(self._metrics.registry))
         self._looking: asyncio.Task[None] | None = None
@@ -92,8 +97,10 @@ class Controller:
             NotReady: the list is not complete yet; the member was noted all the same.
         """
         if leaving:
-            last = self._members.leave(member.incarnation)
-            self._metrics.departed(member.incarnation, metrics or last or "")
+            before = self._members.leave(member.incarnation)
+            self._metrics.departed(member.incarnation, metrics or (before.metrics if before else ""))
+            if before is not None:  # else it was lost already, by its silence
+                self._losses.note(Heard(member, metrics, self._clock.now_s()), LossKind.LEFT)
         else:
             self._metrics.returned(member.incarnation)
             self._members.announce(member, metrics)
@@ -108,7 +115,7 @@ class Controller:
         self._expire()
         if not self._is_settled():
             raise NotReady("the controller has just started and does not know all members yet")
-        return Snapshot(self._members.snapshot().members, self._scaler.decisions)
+        return Snapshot(self._members.snapshot().members, self._scaler.decisions, self._losses.known())
 
     def look(self) -> None:
         """Decide anew how many replicas there should be, if the list of members can be complete."""
@@ -134,5 +141,6 @@ class Controller:
         return self._clock.now_s() >= self._settled_at_s
 
     def _expire(self) -> None:
-        for incarnation, metrics in self._members.expire().items():
-            self._metrics.departed(incarnation, metrics)
+        for last in self._members.expire():
+            self._metrics.departed(last.member.incarnation, last.metrics)
+            self._losses.note(last, LossKind.SILENT)

@@ -10,10 +10,14 @@ from outrider_wire.registry import Member, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class Heard:
+    """A member and what it said last."""
+
     member: Member
     metrics: str
+    """Prometheus text."""
     heard_at_s: float
+    """When it said so, by the list's clock."""
 
 
 class MemberList:
@@ -30,30 +34,29 @@ class MemberList:
     def __init__(self, clock: Clock, ttl_s: float) -> None:
         self._clock = clock
         self._ttl_s = ttl_s
-        self._entries: dict[str, _Entry] = {}
+        self._entries: dict[str, Heard] = {}
         self._heard_at_s = clock.now_s()
 
     def announce(self, member: Member, metrics: str) -> None:
         """A member says that it is there, and what its metrics are (Prometheus text)."""
         now_s = self._clock.now_s()
         if self._did_not_listen(now_s):
-            self._entries = {name: _Entry(e.member, e.metrics, now_s) for name, e in self._entries.items()}
+            self._entries = {name: Heard(e.member, e.metrics, now_s) for name, e in self._entries.items()}
         self._heard_at_s = now_s
-        self._entries[member.incarnation] = _Entry(member, metrics, now_s)
+        self._entries[member.incarnation] = Heard(member, metrics, now_s)
 
-    def leave(self, incarnation: str) -> str | None:
-        """A member says that it goes; returns its last metrics, or None if it was not listed."""
-        entry = self._entries.pop(incarnation, None)
-        return None if entry is None else entry.metrics
+    def leave(self, incarnation: str) -> Heard | None:
+        """A member says that it goes; returns what it said before, or None if it was not listed."""
+        return self._entries.pop(incarnation, None)
 
-    def expire(self) -> Mapping[str, str]:
-        """Take the silent off the list; returns the last metrics of each by incarnation."""
+    def expire(self) -> tuple[Heard, ...]:
+        """Take the silent off the list; returns the last words of each."""
         now_s = self._clock.now_s()
         if self._did_not_listen(now_s):
-            return {}
-        silent = {name: e.metrics for name, e in self._entries.items() if now_s - e.heard_at_s > self._ttl_s}
-        for name in silent:
-            del self._entries[name]
+            return ()
+        silent = tuple(entry for entry in self._entries.values() if now_s - entry.heard_at_s > self._ttl_s)
+        for entry in silent:
+            del self._entries[entry.member.incarnation]
         return silent
 
     def snapshot(self) -> Snapshot:

@@ -32,7 +32,18 @@ def pool_status(name: str, snapshot: Snapshot) -> Json:
         "dropped_ratio": _shares(dropped, answers.total()),
         "choice_ratio": _shares(choices, choices.total()),
         "acceptance": _acceptance(wishes),
+        **_lost(name, snapshot),
     }
+
+
+def _lost(name: str, snapshot: Snapshot) -> Json:
+    """Workers that the pool has lost since the controller's start; null where it lost none."""
+    losses = next((losses for losses in snapshot.losses if losses.pool == name), None)
+    if losses is None:
+        return {"lost_workers": 0, "last_lost": None}
+    last = losses.last
+    shown = {"worker": last.incarnation, "how": last.how.value, "fault": last.fault, "ago_s": last.ago_s}
+    return {"lost_workers": losses.count, "last_lost": shown}
 
 
 def drafting_status(wishes: PoolWishes) -> Json:

@@ -49,8 +49,10 @@ class DraftReplica:
     async def __del__(self) -> None:
         # Announced as draining until it ends: targets that hear of it move their sessions to other workers at once.
         self._state = MemberState.DRAINING
-        await self._worker.stop(GRACE_S)
-        await self._heartbeat.stop()
+        try:
+            await self._worker.stop(GRACE_S)
+        finally:
+            await self._heartbeat.stop()  # its last word carries the worker's fault
 
     def _member(self) -> Member:
         return Member(

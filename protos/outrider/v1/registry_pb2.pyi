@@ -20,6 +20,12 @@ class MemberState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MEMBER_STATE_STARTING: _ClassVar[MemberState]
     MEMBER_STATE_READY: _ClassVar[MemberState]
     MEMBER_STATE_DRAINING: _ClassVar[MemberState]
+
+class LossKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LOSS_KIND_UNSPECIFIED: _ClassVar[LossKind]
+    LOSS_KIND_LEFT: _ClassVar[LossKind]
+    LOSS_KIND_SILENT: _ClassVar[LossKind]
 MEMBER_KIND_UNSPECIFIED: MemberKind
 MEMBER_KIND_GATEWAY: MemberKind
 MEMBER_KIND_TARGET: MemberKind
@@ -28,6 +34,9 @@ MEMBER_STATE_UNSPECIFIED: MemberState
 MEMBER_STATE_STARTING: MemberState
 MEMBER_STATE_READY: MemberState
 MEMBER_STATE_DRAINING: MemberState
+LOSS_KIND_UNSPECIFIED: LossKind
+LOSS_KIND_LEFT: LossKind
+LOSS_KIND_SILENT: LossKind
 
 class Member(_message.Message):
     __slots__ = ("incarnation", "kind", "state", "address", "node", "pid", "draft", "target", "gateway")
@@ -206,6 +215,28 @@ class Figure(_message.Message):
     value: float
     def __init__(self, name: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
 
+class LostWorker(_message.Message):
+    __slots__ = ("incarnation", "how", "fault", "ago_s")
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    HOW_FIELD_NUMBER: _ClassVar[int]
+    FAULT_FIELD_NUMBER: _ClassVar[int]
+    AGO_S_FIELD_NUMBER: _ClassVar[int]
+    incarnation: str
+    how: LossKind
+    fault: str
+    ago_s: float
+    def __init__(self, incarnation: _Optional[str] = ..., how: _Optional[_Union[LossKind, str]] = ..., fault: _Optional[str] = ..., ago_s: _Optional[float] = ...) -> None: ...
+
+class PoolLosses(_message.Message):
+    __slots__ = ("pool", "count", "last")
+    POOL_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    pool: str
+    count: int
+    last: LostWorker
+    def __init__(self, pool: _Optional[str] = ..., count: _Optional[int] = ..., last: _Optional[_Union[LostWorker, _Mapping]] = ...) -> None: ...
+
 class HeartbeatRequest(_message.Message):
     __slots__ = ("member", "metrics", "leaving")
     MEMBER_FIELD_NUMBER: _ClassVar[int]
@@ -217,24 +248,28 @@ class HeartbeatRequest(_message.Message):
     def __init__(self, member: _Optional[_Union[Member, _Mapping]] = ..., metrics: _Optional[str] = ..., leaving: _Optional[bool] = ...) -> None: ...
 
 class HeartbeatResponse(_message.Message):
-    __slots__ = ("members", "scaling")
+    __slots__ = ("members", "scaling", "losses")
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     SCALING_FIELD_NUMBER: _ClassVar[int]
+    LOSSES_FIELD_NUMBER: _ClassVar[int]
     members: _containers.RepeatedCompositeFieldContainer[Member]
     scaling: _containers.RepeatedCompositeFieldContainer[ScalingDecision]
-    def __init__(self, members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., scaling: _Optional[_Iterable[_Union[ScalingDecision, _Mapping]]] = ...) -> None: ...
+    losses: _containers.RepeatedCompositeFieldContainer[PoolLosses]
+    def __init__(self, members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., scaling: _Optional[_Iterable[_Union[ScalingDecision, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[PoolLosses, _Mapping]]] = ...) -> None: ...
 
 class GetSnapshotRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class GetSnapshotResponse(_message.Message):
-    __slots__ = ("members", "scaling")
+    __slots__ = ("members", "scaling", "losses")
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     SCALING_FIELD_NUMBER: _ClassVar[int]
+    LOSSES_FIELD_NUMBER: _ClassVar[int]
     members: _containers.RepeatedCompositeFieldContainer[Member]
     scaling: _containers.RepeatedCompositeFieldContainer[ScalingDecision]
-    def __init__(self, members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., scaling: _Optional[_Iterable[_Union[ScalingDecision, _Mapping]]] = ...) -> None: ...
+    losses: _containers.RepeatedCompositeFieldContainer[PoolLosses]
+    def __init__(self, members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ..., scaling: _Optional[_Iterable[_Union[ScalingDecision, _Mapping]]] = ..., losses: _Optional[_Iterable[_Union[PoolLosses, _Mapping]]] = ...) -> None: ...
 
 class GetMetricsRequest(_message.Message):
     __slots__ = ()

@@ -9,7 +9,7 @@ import json
 import pytest
 from click.testing import Result
 from outrider_doubles.gateway_bench import free_ports, gateway_bench
-from outrider_doubles.scaling_members import target
+from outrider_doubles.scaling_members import draft, target
 from outrider_doubles.scripted_target import MODEL
 from rich.console import Console
 from typer.testing import CliRunner
@@ -18,6 +18,7 @@ from outrider_cluster.cli.main import app
 from outrider_cluster.cli.status_report import faults, print_status
 from outrider_cluster.gateway.settings import GatewaySettings
 from outrider_cluster.gateway.status_page import status_page
+from outrider_wire.losses import LossKind, LostWorker, PoolLosses
 from outrider_wire.registry import (
     DraftLinkStatus,
     DraftMember,
@@ -106,6 +107,17 @@ def test_what_is_not_as_it_should_be_is_said_in_lines_of_its_own() -> None:
     ]
 
 
+def test_workers_that_a_pool_lost_are_told_with_the_last_ones_fault() -> None:
+    leak = LostWorker("w1", LossKind.LEFT, "WorkerOvergrown: too much", 12.4)
+    losses = (PoolLosses("leaks", 2, leak), PoolLosses("dies", 1, LostWorker("w2", LossKind.SILENT, "", 3.0)))
+    members = (draft("w3", "leaks"), draft("w4", "dies"))
+    status = status_page(Snapshot(members, losses=losses), MODEL, ["leaks", "dies"], 0.1)
+    assert list(faults(status)) == [
+        "pool leaks: lost 2 draft workers, the last 12 s ago: w1 left with a fault: WorkerOvergrown: too much",
+        "pool dies: lost 1 draft worker, the last 3 s ago: w2 fell silent: no error of its proposer was told",
+    ]
+
+
 def test_targets_that_differ_in_their_logits_are_named() -> None:
     def target(name: str, fingerprint: str) -> Member:
         facts = TargetMember(MODEL, 0, 0, 0.0, True, "", 4, "static", "f", 9, 9, logits_fingerprint=fingerprint)
@@ -121,8 +133,8 @@ def test_targets_that_differ_in_their_logits_are_named() -> None:
 
 def test_ids_of_workers_are_never_cut(capsys: pytest.CaptureFixture[str]) -> None:
     worker = "0123456789abcdef" * 2
-    draft = DraftMember("ngram", "ngram", 0, 9)
-    member = Member(worker, MemberKind.DRAFT, MemberState.READY, "127.0.0.1:54321", "n", 123456, draft=draft)
+    facts = DraftMember("ngram", "ngram", 0, 9)
+    member = Member(worker, MemberKind.DRAFT, MemberState.READY, "127.0.0.1:54321", "n", 123456, draft=facts)
     status = status_page(Snapshot((member,)), MODEL, ["ngram"], 0.1)
     narrow = io.StringIO()
     print_status(status, Console(file=narrow, width=80))

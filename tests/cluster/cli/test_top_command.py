@@ -112,6 +112,15 @@ def test_positions_without_verified_ids_are_left_out() -> None:
     assert row_of(text, "Pools", "ngram") == "ngram 1/2 3 - -"
 
 
+def test_lost_workers_are_shown_with_what_the_last_one_said() -> None:
+    last = {"worker": "gone", "how": "fell silent", "fault": "ValueError: boom", "ago_s": 7.6}
+    pools = [{**STATUS["pools"][0], "lost_workers": 3, "last_lost": last}, STATUS["pools"][1]]
+    now = metrics(1000)
+    text = shown(Moment({**STATUS, "pools": pools}, now, now, None))
+    assert row_of(text, "Lost draft workers", "ngram") == "ngram 3 fell silent 8 ValueError: boom"
+    assert "Lost draft workers" not in shown(Moment(STATUS, now, now, None))
+
+
 def test_before_a_target_is_ready_nothing_is_said_of_exactness() -> None:
     text = shown(Moment({**STATUS, "ready": False, "exact": False}, Metrics(), Metrics(), None))
     assert text.startswith("m: not ready, exactness not known yet, depth 4")

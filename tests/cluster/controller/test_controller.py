@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -14,10 +15,12 @@ from outrider_draft.scaling_settings import PoolScaling
 from outrider_runtime.clock import ManualClock
 from outrider_runtime.errors import NotReady
 from outrider_wire.channel import open_channel
+from outrider_wire.losses import LossKind, LostWorker, PoolLosses
 from outrider_wire.registry import DraftMember, Member, MemberKind, MemberState
 from outrider_wire.registry_client import RegistryClient
 
 DRAFT = Member("d", MemberKind.DRAFT, MemberState.READY, "127.0.0.1:7", "n", 3, draft=DraftMember("p", "ngram", 1, 8))
+OTHER = Member("g", MemberKind.GATEWAY, MemberState.READY, "", "n", 4)
 COUNTER = "# HELP x_total X.\n# TYPE x_total counter\nx_total {}\n"
 
 
@@ -37,9 +40,8 @@ async def running(
 async def test_a_member_hears_of_all_members() -> None:
     async with running(ManualClock()) as client:
         await client.heartbeat(DRAFT, "", leaving=False)
-        other = Member("g", MemberKind.GATEWAY, MemberState.READY, "", "n", 4)
-        assert (await client.heartbeat(other, "", leaving=False)).members == (DRAFT, other)
-        assert (await client.snapshot()).members == (DRAFT, other)
+        assert (await client.heartbeat(OTHER, "", leaving=False)).members == (DRAFT, OTHER)
+        assert (await client.snapshot()).members == (DRAFT, OTHER)
 
 
 async def test_a_member_that_leaves_is_off_the_list_and_its_counters_stay() -> None:
@@ -53,11 +55,10 @@ async def test_a_silent_member_is_off_the_list_and_its_counters_stay() -> None:
     clock = ManualClock()
     async with running(clock) as client:
         await client.heartbeat(DRAFT, COUNTER.format(2), leaving=False)
-        other = Member("g", MemberKind.GATEWAY, MemberState.READY, "", "n", 4)
         for _ in range(6):
             clock.advance(1.0)
-            last = await client.heartbeat(other, COUNTER.format(1), leaving=False)
-        assert last.members == (other,)
+            last = await client.heartbeat(OTHER, COUNTER.format(1), leaving=False)
+        assert last.members == (OTHER,)
         assert "x_total 3.0" in await client.metrics_text()
 
 
@@ -70,6 +71,41 @@ async def test_a_fresh_controller_takes_names_but_answers_only_when_it_can_know_
             await client.snapshot()
         clock.advance(2.5)
         assert (await client.snapshot()).members == (DRAFT,)
+
+
+def with_fault(fault: str) -> Member:
+    assert DRAFT.draft is not None
+    return replace(DRAFT, draft=replace(DRAFT.draft, fault=fault))
+
+
+async def test_the_last_word_of_a_draft_worker_that_left_with_a_fault_is_told_to_everybody() -> None:
+    clock = ManualClock()
+    async with running(clock) as client:
+        await client.heartbeat(DRAFT, "", leaving=False)
+        left = await client.heartbeat(with_fault("it leaks"), "", leaving=True)
+        assert left.losses == (PoolLosses("p", 1, LostWorker("d", LossKind.LEFT, "it leaks", 0.0)),)
+        clock.advance(3.0)
+        (told,) = (await client.heartbeat(OTHER, "", leaving=False)).losses
+        assert told.last.ago_s == 3.0
+        assert 'outrider_cluster_lost_draft_workers_total{pool="p"} 1.0' in await client.metrics_text()
+
+
+async def test_a_draft_worker_that_fell_silent_is_lost_once_even_if_it_says_later_that_it_goes() -> None:
+    clock = ManualClock()
+    async with running(clock) as client:
+        await client.heartbeat(with_fault("it hangs"), "", leaving=False)
+        for _ in range(6):
+            clock.advance(1.0)
+            last = await client.heartbeat(OTHER, "", leaving=False)
+        expected = (PoolLosses("p", 1, LostWorker("d", LossKind.SILENT, "it hangs", 6.0)),)
+        assert last.losses == expected
+        assert (await client.heartbeat(with_fault("it hangs"), "", leaving=True)).losses == expected
+
+
+async def test_a_draft_worker_that_leaves_in_order_is_no_loss() -> None:
+    async with running(ManualClock()) as client:
+        await client.heartbeat(DRAFT, "", leaving=False)
+        assert (await client.heartbeat(DRAFT, "", leaving=True)).losses == ()
 
 
 POOL = ScaledPool("p", PoolScaling(min_replicas=2, max_replicas=3))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outrider_cluster.controller.member_list import MemberList
+from outrider_cluster.controller.member_list import Heard, MemberList
 from outrider_runtime.clock import ManualClock
 from outrider_wire.registry import Member, MemberKind, MemberState
 
@@ -39,16 +39,16 @@ def test_a_silent_member_goes_after_its_time_and_others_stay() -> None:
     for _ in range(5):
         clock.advance(1.0)
         members.announce(member("lively"), "")
-        assert members.expire() == {}
+        assert members.expire() == ()
     clock.advance(0.5)
-    assert members.expire() == {"silent": "its metrics"}
+    assert members.expire() == (Heard(member("silent"), "its metrics", 0.0),)
     assert names(members) == ["lively"]
 
 
 def test_a_member_that_leaves_is_gone_at_once() -> None:
     members = MemberList(ManualClock(), TTL_S)
     members.announce(member("a"), "its metrics")
-    assert members.leave("a") == "its metrics"
+    assert members.leave("a") == Heard(member("a"), "its metrics", 0.0)
     assert names(members) == []
     assert members.leave("a") is None
 
@@ -59,9 +59,9 @@ def test_a_process_that_did_not_listen_takes_nobody_for_dead() -> None:
     members.announce(member("a"), "")
     members.announce(member("b"), "")
     clock.advance(60.0)  # stopped and continued
-    assert members.expire() == {}
+    assert members.expire() == ()
     members.announce(member("a"), "")
-    assert members.expire() == {}
+    assert members.expire() == ()
     assert names(members) == ["a", "b"]
 
 
@@ -75,4 +75,4 @@ def test_who_stays_silent_after_such_a_pause_goes_after_its_time() -> None:
     for _ in range(6):
         clock.advance(1.0)
         members.announce(member("a"), "")
-    assert list(members.expire()) == ["b"]
+    assert [last.member.incarnation for last in members.expire()] == ["b"]

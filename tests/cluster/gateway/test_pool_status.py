@@ -10,6 +10,7 @@ from outrider_doubles.scaling_members import draft, gateway, target
 
 from outrider_cluster.gateway.pool_status import pool_status
 from outrider_cluster.gateway.status_page import status_page
+from outrider_wire.losses import LossKind, LostWorker, PoolLosses
 from outrider_wire.registry import MemberState, PoolWishes, Snapshot
 from outrider_wire.scaling import ScalingDecision
 
@@ -45,6 +46,17 @@ def test_a_pool_of_which_nobody_wanted_anything_has_no_shares() -> None:
     found = status_of(PoolWishes("p"))
     assert (found["late_ratio"], found["empty_ratio"]) == (None, None)
     assert (found["dropped_ratio"], found["choice_ratio"], found["acceptance"]) == ({}, {}, [])
+
+
+def test_a_pool_tells_how_many_workers_it_lost_and_what_the_last_one_said() -> None:
+    last = LostWorker("gone", LossKind.LEFT, "WorkerOvergrown: too much", 12.5)
+    losses = (PoolLosses("other", 1, LostWorker("x", LossKind.SILENT, "", 1.0)), PoolLosses("p", 2, last))
+    found = pool_status("p", Snapshot((draft("w", "p"),), losses=losses))
+    assert (found["workers"], found["lost_workers"]) == (1, 2)
+    told = {"worker": "gone", "how": "left with a fault", "fault": "WorkerOvergrown: too much", "ago_s": 12.5}
+    assert found["last_lost"] == told
+    without = status_of(BUSY)
+    assert (without["lost_workers"], without["last_lost"]) == (0, None)
 
 
 def test_running_replicas_are_the_ready_members_of_a_deployment() -> None:

@@ -29,6 +29,7 @@ from outrider_wire.generation import (
     SpeculationStatistics,
     TokenLogprobs,
 )
+from outrider_wire.losses import LossKind, LostWorker, PoolLosses
 from outrider_wire.registry import (
     DraftLinkStatus,
     DraftMember,
@@ -178,4 +179,6 @@ members = st.builds(
 )
 figures = st.builds(Figure, name, double)
 decisions = st.builds(ScalingDecision, name, u32, u32, u32, u32, name, some(figures))
-snapshots = st.builds(Snapshot, some(members), some(decisions))
+lost_workers = st.builds(LostWorker, name, st.sampled_from(LossKind), name, double)
+losses = st.builds(PoolLosses, name, u32, lost_workers)
+snapshots = st.builds(Snapshot, some(members), some(decisions), some(losses))
