@@ -18,6 +18,8 @@ from outrider_wire.drafting import MAX_CHAIN_TOKENS
 DEFAULT_LOOKUP_TOKENS = 5
 """Both lookup bounds when neither is given, as in vLLM."""
 MAX_LOOKUP_TOKENS = 64
+CORPUS_ENDINGS = (".jsonl", ".ndjson", ".txt")
+"""Endings of files with documents; they say the form."""
 
 
 _CLASS_PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+")

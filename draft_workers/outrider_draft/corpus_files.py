@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
+from outrider_draft.config import CORPUS_ENDINGS
 from outrider_draft.identity import WorkerIdentity
 from outrider_draft.proposer import IdArray
 from outrider_draft.suffix_text import BYTES_PER_ID
 from outrider_runtime.errors import InvalidConfig, shorten
 
 _LINES_A_STEP = 256
-_JSON_ENDINGS = (".jsonl", ".ndjson")
 
 
 def read_corpus(paths: Sequence[str], identity: WorkerIdentity, max_bytes: int) -> list[IdArray]:
@@ -61,8 +61,8 @@ def _check_size(token_ids: int, max_bytes: int, path: Path) -> None:
 def _documents(path: Path, identity: WorkerIdentity) -> Iterator[tuple[IdArray, float]]:
     """Documents of a file, and the part of it that has been read with each."""
     try:
-        if path.suffix not in (*_JSON_ENDINGS, ".txt"):
-            raise InvalidConfig(f"corpus_files: {path}: allowed: .jsonl, .ndjson or .txt")
+        if path.suffix not in CORPUS_ENDINGS:
+            raise InvalidConfig(f"corpus_files: {path}: allowed: {', '.join(CORPUS_ENDINGS)}")
         if path.suffix == ".txt":
             yield _encode([path.read_text("utf-8")], identity, str(path))[0], 1.0
             return
@@ -72,6 +72,9 @@ def _documents(path: Path, identity: WorkerIdentity) -> Iterator[tuple[IdArray, 
                 read += len(line)
                 if line.strip():
                     yield _parse(line, identity, f"{path}:{number}"), min(1.0, read / size)
+    except FileNotFoundError as error:
+        fix = "every node that runs workers needs it, under an absolute path"
+        raise InvalidConfig(f"corpus_files: {path}: no such file here; {fix}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"corpus_files: {path}: {error}") from error
 

@@ -23,6 +23,7 @@ _LENGTH_BITS = 24
 _METHODS = ("warm_up", "open", "commit", "propose", "close", "state_bytes")
 _FROM_USERS = (Exception, SystemExit, asyncio.CancelledError, GeneratorExit, BaseExceptionGroup)
 """What code of users may raise while a worker starts: anything but an interrupt of the process."""
+_IMPORT_FIX = "install it where workers run, or name its folder in the application's runtime_env (docs/proposers.md)"
 _R = TypeVar("_R")
 
 
@@ -104,7 +105,8 @@ def _find(path: str) -> Callable[[ProposerSetup], Proposer]:
     try:
         found = getattr(importlib.import_module(module), name)
     except _FROM_USERS as error:
-        raise InvalidConfig(f"model: {path} cannot be imported: {words_of(error)}") from error
+        fix = f"; {_IMPORT_FIX}" if isinstance(error, ImportError) else ""
+        raise InvalidConfig(f"model: {path} cannot be imported: {words_of(error)}{fix}") from error
     if not isinstance(found, type):
         raise InvalidConfig(f"model: {path} is {shorten(found)}, allowed: a class")
     make: Callable[[ProposerSetup], Proposer] = found

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
@@ -23,6 +24,7 @@ from outrider_draft.servicer import DraftDesk, DraftServicer
 from outrider_draft.session_rules import SessionRules
 from outrider_draft.session_store import SessionStore
 from outrider_runtime.clock import Clock, SystemClock
+from outrider_runtime.errors import InvalidConfig
 from outrider_wire.corpus_service import corpus_service
 from outrider_wire.draft_service import draft_service
 from outrider_wire.drafting import PROTOCOL_VERSION, Hello
@@ -61,6 +63,15 @@ class WorkerTools:
     """Memory of the process."""
 
 
+@contextmanager
+def _pool_named(pool: str) -> Iterator[None]:
+    """A refusal says of which pool it is, in one line: of more, those who show it would show the last one."""
+    try:
+        yield
+    except InvalidConfig as error:
+        raise InvalidConfig(f"pool {pool}: {' '.join(str(error).split())}") from error
+
+
 class DraftWorker:
     """One draft worker. Create it, start it and stop it on one event loop.
 
@@ -72,7 +83,7 @@ class DraftWorker:
         tools: clock, metrics registry, incarnation, proposer.
 
     Raises:
-        InvalidConfig: the pool's method does not exist.
+        InvalidConfig: the pool's method does not exist, or its proposer cannot be made; the pool is named.
     """
 
     def __init__(
@@ -85,7 +96,8 @@ class DraftWorker:
     ) -> None:
         self._pool, self._host, self._port = pool, host, port
         self._tools = tools = tools or WorkerTools()
-        self._proposer = proposer = tools.proposer or make_proposer(pool, identity)
+        with _pool_named(pool.name):
+            self._proposer = proposer = tools.proposer or make_proposer(pool, identity)
         metrics = DraftMetrics(tools.registry, pool.name)
         self._store = store = SessionStore(pool, proposer.state_bytes, tools.clock)
         rules = SessionRules(store, pool, identity.vocab_size, tools.clock, metrics)
@@ -117,11 +129,13 @@ class DraftWorker:
         """Warm the proposer up, then listen. Returns host:port.
 
         Raises:
+            InvalidConfig: the proposer cannot warm up, for example read its corpus; the pool is named.
             OSError: the port cannot be bound.
         """
         assert self._server is None, "a worker is started once"
         sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_INTERVAL_S))
-        await asyncio.to_thread(self._proposer.warm_up)
+        with _pool_named(self._pool.name):
+            await asyncio.to_thread(self._proposer.warm_up)
         services = [draft_service(self._servicer), corpus_service(self.clear_corpus)]
         self._server = await start_server(self._host, self._port, services)
         self._desk.batcher.start()

@@ -9,6 +9,8 @@ import pytest
 
 from outrider_draft.corpus_files import read_corpus
 from outrider_draft.identity import WorkerIdentity
+from outrider_draft.methods import parse_pool
+from outrider_draft.worker import DraftWorker
 from outrider_runtime.errors import InvalidConfig
 
 
@@ -59,5 +61,17 @@ def test_what_is_no_document_is_refused_with_its_place(
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfig, match=r"nowhere\.jsonl"):
+    with pytest.raises(
+        InvalidConfig, match=r"nowhere\.jsonl: no such file here; every node that runs workers needs it"
+    ):
         read_corpus([str(tmp_path / "nowhere.jsonl")], WITHOUT, 4096)
+
+
+async def test_a_worker_without_its_corpus_names_the_pool(tmp_path: Path) -> None:
+    keys = {"name": "mine", "method": "suffix", "corpus_files": [str(tmp_path / "nowhere.jsonl")]}
+    worker = DraftWorker(parse_pool(keys), WITHOUT)
+    try:
+        with pytest.raises(InvalidConfig, match=r"^pool mine: corpus_files: .*nowhere\.jsonl"):
+            await worker.start()
+    finally:
+        await worker.stop(grace_s=0)

@@ -212,9 +212,21 @@ def test_a_class_that_is_of_no_use_is_refused_before_it_serves(path: str, words:
     assert path in str(caught.value) and words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("path", "is_told_how"), [("no_such_package.Class", True), (f"{BAD}.NoSuchClass", False)], ids=["missing", "other"]
+)
+def test_a_worker_without_its_class_names_the_pool_and_what_to_do_in_one_line(path: str, is_told_how: bool) -> None:
+    pool = parse_pool({"name": "mine", "method": "custom_class", "model": path})
+    with pytest.raises(InvalidConfig) as caught:
+        DraftWorker(pool, IDENTITY)
+    text = str(caught.value)
+    assert text.startswith(f"pool mine: model: {path} cannot be imported: ") and "\n" not in text
+    assert ("install it where workers run, or name its folder in the application's runtime_env" in text) is is_told_how
+
+
 async def test_one_that_cannot_warm_up_never_serves() -> None:
     async with serving("CannotWarmUp") as worker:
-        with pytest.raises(InvalidConfig, match="no weights"):
+        with pytest.raises(InvalidConfig, match=r"pool pool: .*no weights"):
             await worker.start()
 
 

@@ -10,7 +10,7 @@ from outrider_cluster.config.validate import Validated, validate_file
 
 
 def load_checked(file: Path, served_here: bool) -> Validated:
-    """Read and judge a file; all faults are printed, one a line.
+    """Read and judge a file; all faults and remarks are printed, one a line.
 
     Args:
         file: a file for `ray serve deploy`.
@@ -23,6 +23,8 @@ def load_checked(file: Path, served_here: bool) -> Validated:
     validated = validate_file(file, served_here)
     for finding in validated.findings:
         errors.print(finding_line(file, finding))
+    for remark in validated.remarks:
+        errors.print(remark_line(file, remark))
     if validated.findings:
         count = len(validated.findings)
         raise CommandFailed(f"{file} has {count} fault{'s' if count > 1 else ''}; nothing was started")
@@ -31,5 +33,13 @@ def load_checked(file: Path, served_here: bool) -> Validated:
 
 def finding_line(file: Path, finding: Finding) -> str:
     """A finding as editors and people know it: ``file:line: text``."""
-    place = str(file) if finding.line is None else f"{file}:{finding.line}"
-    return f"{place}: {finding}"
+    return f"{_place(file, finding)}: {finding}"
+
+
+def remark_line(file: Path, remark: Finding) -> str:
+    """The same for what fails nothing: ``file:line: remark: text``."""
+    return f"{_place(file, remark)}: remark: {remark}"
+
+
+def _place(file: Path, finding: Finding) -> str:
+    return str(file) if finding.line is None else f"{file}:{finding.line}"

@@ -100,9 +100,12 @@ def deploy(
 
 @app.command()
 def validate(file: _File, as_json: _Json = False) -> None:
-    """Check FILE offline: every fault with its place, value, what is allowed, and the nearest known key."""
-    from outrider_cluster.cli.checked_file import finding_line
-    from outrider_cluster.cli.validation_report import report
+    """Check FILE offline: every fault with its place, value, what is allowed, and the nearest known key.
+
+    A remark is about what may be right where workers run, though it does not look so from here; it fails nothing.
+    """
+    from outrider_cluster.cli.checked_file import finding_line, remark_line
+    from outrider_cluster.cli.validation_report import report, summary
     from outrider_cluster.config.validate import validate_file
 
     with exit_codes():
@@ -111,12 +114,13 @@ def validate(file: _File, as_json: _Json = False) -> None:
             typer.echo(json.dumps(document, indent=2))
             valid = document["valid"]
         else:
-            findings = validate_file(file).findings
-            for finding in findings:
+            validated = validate_file(file)
+            for finding in validated.findings:
                 typer.echo(finding_line(file, finding))
-            valid = not findings
-            count = f"{len(findings)} fault{'s' if len(findings) > 1 else ''}"
-            typer.echo(f"{file}: {'no faults' if valid else count}")
+            for remark in validated.remarks:
+                typer.echo(remark_line(file, remark))
+            valid = not validated.findings
+            typer.echo(f"{file}: {summary(validated)}")
     if not valid:
         raise typer.Exit(FAILED)
 

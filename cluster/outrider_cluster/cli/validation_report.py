@@ -1,4 +1,4 @@
-"""The result of `outrider validate --json`."""
+"""The result of `outrider validate`: with `--json`, and in short."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from outrider_cluster.config.finding import Finding, format_path
-from outrider_cluster.config.validate import validate_file
+from outrider_cluster.config.validate import Validated, validate_file
 from outrider_runtime.errors import InvalidConfig
 
 
@@ -22,20 +22,37 @@ class FindingReport(TypedDict):
 
 
 class ValidationReport(TypedDict):
-    """One file."""
+    """One file. Remarks have the form of findings, and make it no less valid."""
 
     file: str
     valid: bool
     findings: list[FindingReport]
+    remarks: list[FindingReport]
 
 
 def report(file: Path) -> ValidationReport:
     """Validate `file`. A file that cannot be read, or is no YAML, is a finding too."""
+    findings: tuple[Finding, ...]
+    remarks: tuple[Finding, ...] = ()
     try:
-        findings = [*validate_file(file).findings]
+        validated = validate_file(file)
+        findings, remarks = validated.findings, validated.remarks
     except InvalidConfig as error:
-        findings = [Finding((), str(error))]
-    return ValidationReport(file=str(file), valid=not findings, findings=[_report(finding) for finding in findings])
+        findings = (Finding((), str(error)),)
+    return ValidationReport(
+        file=str(file), valid=not findings, findings=[*map(_report, findings)], remarks=[*map(_report, remarks)]
+    )
+
+
+def summary(validated: Validated) -> str:
+    """How many faults there are, and remarks if any: ``no faults, 1 remark``."""
+    faults, remarks = len(validated.findings), len(validated.remarks)
+    told = _count(faults, "fault") if faults else "no faults"
+    return f"{told}, {_count(remarks, 'remark')}" if remarks else told
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number > 1 else ''}"
 
 
 def _report(finding: Finding) -> FindingReport:

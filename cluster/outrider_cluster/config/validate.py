@@ -1,12 +1,12 @@
 """Strict, offline validation of a whole Serve config file: Serve's keys and ours, all faults at once.
 
-Knows the file and, unless it is meant for other machines, the model folders and step costs that it names; whether a hub
-has a model, or a port is free, shows when it is served.
+Knows the file and, unless it is meant for other machines, the model folders, step costs and corpora that it names;
+whether a hub has a model, or a port is free, shows when it is served.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.config.deployments import CONTROLLER, GATEWAY, TARGET, deployment_names, draft_deployment
 from outrider_cluster.config.finding import Finding, KeyPath, nearest, show
 from outrider_cluster.config.model_check import judge_folder
+from outrider_cluster.config.pool_check import judge_corpora, remark_classes
 from outrider_cluster.config.ports import Listener, listeners, repeated_ports
 from outrider_cluster.config.profile_check import judge_profile
 from outrider_cluster.config.serve_schema import ServeFile
@@ -36,6 +37,8 @@ class Validated:
     listeners: tuple[Listener, ...]
     """Addresses that it asks for; none of a file whose own keys have faults."""
     findings: tuple[Finding, ...]
+    remarks: tuple[Finding, ...] = ()
+    """What may be right where the file is served, though it does not look so from here."""
 
 
 def validate_file(path: Path, served_here: bool = True) -> Validated:
@@ -43,7 +46,7 @@ def validate_file(path: Path, served_here: bool = True) -> Validated:
 
     Args:
         path: a file for `ray serve deploy`.
-        served_here: whether it is served on this machine, which then has its model folders and step costs.
+        served_here: whether it is served on this machine, which then has its model folders, step costs and corpora.
 
     Raises:
         InvalidConfig: it cannot be read, or is no YAML.
@@ -54,7 +57,7 @@ def validate_file(path: Path, served_here: bool = True) -> Validated:
 def validate_source(source: YamlSource, served_here: bool = False) -> Validated:
     """Validate what a file says; findings are in the order of the file. `served_here` as in `validate_file`."""
     own = check_settings(ServeFile, source.data)
-    findings = [*own]
+    findings, remarks = [*own], list[Finding]()
     ours = {i: app for i, app in enumerate(_applications(source.data)) if _is_ours(app)}
     judged = {i: read_args(app.get("args")) for i, app in ours.items()}
     for i, args in judged.items():
@@ -64,6 +67,10 @@ def validate_source(source: YamlSource, served_here: bool = False) -> Validated:
         for i, config in configs.items():
             here = [*judge_folder(config.model), *judge_profile(config, serves_here=True)]
             findings += [finding.under(("applications", i, "args")) for finding in here]
+            remarks += [remark.under(("applications", i, "args")) for remark in remark_classes(config, ours[i])]
+    for i, config in configs.items():
+        corpora = judge_corpora(config, ours[i], served_here)
+        findings += [finding.under(("applications", i, "args")) for finding in corpora]
     findings += _judge_applications(source.data, ours, bool(own))
     findings += _judge_deployments(ours, judged)
     asked: tuple[Listener, ...] = ()
@@ -73,10 +80,14 @@ def validate_source(source: YamlSource, served_here: bool = False) -> Validated:
         findings += repeated_ports(asked)
     misread = {finding.path for finding in source.findings}  # of these only the first cause is told
     findings = [*source.findings, *(finding for finding in findings if finding.path not in misread)]
-    placed = [replace(finding, line=finding.line or source.line_of(finding.path)) for finding in findings]
-    placed.sort(key=lambda finding: finding.line or 0)
     names = {str(ours[i].get("name", "default")): config for i, config in configs.items()}
-    return Validated(source, names, asked, tuple(placed))
+    return Validated(source, names, asked, _placed(source, findings), _placed(source, remarks))
+
+
+def _placed(source: YamlSource, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """With their lines, in the order of the file."""
+    placed = [replace(finding, line=finding.line or source.line_of(finding.path)) for finding in findings]
+    return tuple(sorted(placed, key=lambda finding: finding.line or 0))
 
 
 def _applications(data: object) -> list[Mapping[str, Any]]:

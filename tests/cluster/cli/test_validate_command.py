@@ -9,9 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+import yaml
 from outrider_doubles.repository import ROOT
 from typer.testing import CliRunner
 
+from outrider_cluster.cli.checked_file import load_checked
 from outrider_cluster.cli.main import app
 
 GOOD = ROOT / "cluster.yaml"
@@ -70,7 +72,39 @@ def test_json_holds_every_part_of_a_fault(bad: Path) -> None:
 def test_json_of_a_good_file_is_valid_and_without_findings() -> None:
     result = CliRunner().invoke(app, ["validate", str(GOOD), "--json"])
     assert result.exit_code == 0
-    assert json.loads(result.stdout) == {"file": str(GOOD), "valid": True, "findings": []}
+    assert json.loads(result.stdout) == {"file": str(GOOD), "valid": True, "findings": [], "remarks": []}
+
+
+@pytest.fixture
+def remarkable(tmp_path: Path) -> Path:
+    document = yaml.safe_load(GOOD.read_text(encoding="utf-8"))
+    pool = {"name": "mine", "method": "custom_class", "model": "no_such_package.Class"}
+    document["applications"][0]["args"]["draft_pools"] = [pool]
+    file = tmp_path / "remarkable.yaml"
+    file.write_text(yaml.safe_dump(document), encoding="utf-8")
+    return file
+
+
+def test_a_remark_is_a_line_of_its_own_and_fails_nothing(remarkable: Path) -> None:
+    result = CliRunner().invoke(app, ["validate", str(remarkable)])
+    remark, last = result.stdout.splitlines()
+    assert (result.exit_code, last) == (0, f"{remarkable}: no faults, 1 remark")
+    assert ": remark: applications[0].args.draft_pools[0].model: no_such_package is not importable here" in remark
+    assert remark.startswith(f"{remarkable}:") and "runtime_env" in remark
+
+
+def test_json_holds_remarks_beside_findings(remarkable: Path) -> None:
+    result = CliRunner().invoke(app, ["validate", str(remarkable), "--json"])
+    document = json.loads(result.stdout)
+    (remark,) = document["remarks"]
+    assert (result.exit_code, document["valid"], document["findings"]) == (0, True, [])
+    assert remark["path"] == "applications[0].args.draft_pools[0].model" and remark["line"] > 1
+    assert remark.keys() == {"path", "line", "problem", "value", "allowed", "suggestion"}
+
+
+def test_what_is_served_tells_its_remarks_and_goes_on(remarkable: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert load_checked(remarkable, served_here=True).findings == ()
+    assert "remark: applications[0].args.draft_pools[0].model" in " ".join(capsys.readouterr().err.split())
 
 
 def test_broken_yaml_is_one_line_with_its_line(tmp_path: Path) -> None:
