@@ -114,7 +114,7 @@ def record_costs(options: argparse.Namespace, model: LoadedModel, settings: Targ
         dtype=options.dtype,
         tensor_parallel_size=1,
         threads=settings.num_threads,
-        hardware=hardware_name(),
+        hardware=hardware_name("cpu"),
         versions=library_versions(model.served_by),
     )
     samples = measure_steps(model.forward, bounds, SystemClock(), options.budget_s)

@@ -77,7 +77,10 @@ def _target_options(config: ClusterConfig) -> dict[str, Any]:
         check_every_s=1.0,
         stop_within_s=config.gateway.drain_s + _STOP_MARGIN_S,
     )
-    bundle = {"CPU": max(target.num_cpus, _SMALLEST_BUNDLE_CPUS)}
+    options["ray_actor_options"]["num_gpus"] = target.num_gpus
+    bundle = {"CPU": max(target.num_cpus, _SMALLEST_BUNDLE_CPUS)} | (
+        {"GPU": target.num_gpus} if target.num_gpus else {}
+    )
     replicas = replica_options(target.replicas, target.autoscaling)
     return options | replicas | {"placement_group_bundles": [bundle] * target.tensor_parallel_size}
 

@@ -2,8 +2,8 @@
 
 A stage has parts that do not depend on each other; a thread takes the next one whenever it is free, and goes on to the
 next stage when all parts are done, whoever did them. So any number of threads finishes any stage: one that the system
-runs late or not at all holds nobody up but for the part it has begun. One that fails says so (`abandon`): the others would
-wait for its part for ever, and finish without it instead, with results that are worth nothing.
+runs late or not at all holds nobody up but for the part it has begun. One that fails says so (`abandon`), for the
+others would wait for its part for ever: they finish without it, with results that are worth nothing.
 """
 
 from __future__ import annotations

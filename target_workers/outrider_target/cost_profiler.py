@@ -19,6 +19,7 @@ from outrider_target.control.cost_model import StepLoad, StepSample
 from outrider_target.control.cost_profile import CostProfile, ProfileKey, load_profile
 from outrider_target.forward import Forward, RaggedBatch
 from outrider_target.hardware import cpu_name
+from outrider_target.settings import Device
 
 _LOG = logging.getLogger(__name__)
 
@@ -178,9 +179,9 @@ def _timed_s(forward: Forward, batch: RaggedBatch, clock: Clock) -> float:
     return max(clock.now_s() - started_s, 1e-9)
 
 
-def hardware_name() -> str:
+def hardware_name(device: Device) -> str:
     """The device that steps run on, in words that differ where speed does."""
-    if torch.cuda.is_available():
+    if device == "cuda":
         return torch.cuda.get_device_name()
     return cpu_name()
 

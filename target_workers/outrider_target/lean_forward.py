@@ -7,7 +7,6 @@ decides.
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 
 from outrider_kernels.gated_unit_numba import silu_and_multiply
@@ -169,16 +168,6 @@ class LeanForward:
 
     def _summed(self, part: torch.Tensor, num_tokens: int) -> Numbers:
         return numbers_of(ordered_sum(self._ranks, part[:num_tokens]))
-
-
-def rotary_tables(cosines: torch.Tensor, sines: torch.Tensor, head_dim: int) -> RotaryTables | None:
-    """Tables [L, D / 2] from those that transformers computes, [L, D] each; None where they are of another kind."""
-    half = head_dim // 2
-    for table in (cosines, sines):
-        if table.shape[-1] != head_dim or not torch.equal(table[:, :half], table[:, half:]):
-            return None
-    halves = [table[:, :half].float().contiguous().numpy() for table in (cosines, sines)]
-    return RotaryTables(*(np.array(table) for table in halves))
 
 
 def _sizes(weights: LeanWeights, surveyed: SurveyedLayer) -> LeanSizes:

@@ -1,14 +1,11 @@
 """Weights of Llama-like models as the lean decoder multiplies them: packed, and what shares an input as one matrix.
 
-They are taken out of the model's own modules layer by layer, which are left empty: nothing is held twice but an
-embedding that is the output head too, for rows cannot be looked up in a packed matrix.
+Nothing is held twice but an embedding that is the output head too, for rows cannot be looked up in a packed matrix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
 
 import torch
 from transformers import PreTrainedModel
@@ -16,6 +13,7 @@ from transformers import PreTrainedModel
 from outrider_kernels.number_formats_numba import Numbers, numbers_of
 from outrider_kernels.packed_linear import Product, packed_product
 from outrider_kernels.row_padding import RowPadding, find_row_padding
+from outrider_target.decoder_parameters import LayerParameters, LinearParameters, NormParameters, take_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +40,9 @@ class LeanNorm:
     epsilon: float
 
     @classmethod
-    def of(cls, module: Any) -> LeanNorm:
-        """That of transformers' module; its weight is shared."""
-        return cls(numbers_of(module.weight.detach()), float(module.variance_epsilon))
+    def of(cls, norm: NormParameters) -> LeanNorm:
+        """Shares the weight."""
+        return cls(numbers_of(norm.weight), norm.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +86,13 @@ class LeanWeights:
     @classmethod
     def of(cls, model: PreTrainedModel) -> LeanWeights:
         """Take the weights out of a model of Llama's structure, which cannot run any more then."""
-        decoder: Any = model.get_decoder()
-        head: Any = model.get_output_embeddings()
+        taken = take_parameters(model)
         return cls(
-            embedding=model.get_input_embeddings().weight.detach(),
-            layers=tuple(_lean_layer(layer) for layer in decoder.layers),
-            final_norm=LeanNorm.of(decoder.norm),
-            head=_packed(*_parameters(head)),
-            vocab_size=head.out_features,
+            embedding=taken.embedding,
+            layers=tuple(_lean_layer(layer) for layer in taken.layers),
+            final_norm=LeanNorm.of(taken.final_norm),
+            head=_packed(taken.head),
+            vocab_size=taken.vocab_size,
         )
 
     def paddings(self) -> LeanPaddings | None:
@@ -111,40 +108,18 @@ class LeanWeights:
         return LeanPaddings(*paddings) if len(paddings) == len(kinds) else None
 
 
-def _lean_layer(layer: Any) -> LeanLayer:
-    attention, mlp = layer.self_attn, layer.mlp
-    has_head_norms = hasattr(attention, "q_norm")
+def _lean_layer(layer: LayerParameters) -> LeanLayer:
     return LeanLayer(
-        input_norm=LeanNorm.of(layer.input_layernorm),
-        projection=_fused([attention.q_proj, attention.k_proj, attention.v_proj]),
-        query_norm=LeanNorm.of(attention.q_norm) if has_head_norms else None,
-        key_norm=LeanNorm.of(attention.k_norm) if has_head_norms else None,
-        output=_fused([attention.o_proj]),
-        mlp_norm=LeanNorm.of(layer.post_attention_layernorm),
-        gate_up=_fused([mlp.gate_proj, mlp.up_proj]),
-        down=_fused([mlp.down_proj]),
+        input_norm=LeanNorm.of(layer.input_norm),
+        projection=_packed(layer.projection),
+        query_norm=None if layer.query_norm is None else LeanNorm.of(layer.query_norm),
+        key_norm=None if layer.key_norm is None else LeanNorm.of(layer.key_norm),
+        output=_packed(layer.output),
+        mlp_norm=LeanNorm.of(layer.mlp_norm),
+        gate_up=_packed(layer.gate_up),
+        down=_packed(layer.down),
     )
 
 
-def _fused(linears: Sequence[Any]) -> LeanLinear:
-    """One linear for several with the same input, which are left without weights."""
-    taken = [_parameters(linear) for linear in linears]
-    biases = [parameters.bias for parameters in taken if parameters.bias is not None]
-    assert len(biases) in (0, len(linears)), "projections of one input have biases all or none"
-    weight = torch.cat([parameters.weight for parameters in taken])
-    for linear in linears:
-        linear.weight.data = linear.weight.new_empty(0)
-    return _packed(weight, torch.cat(biases) if biases else None)
-
-
-class _Parameters(NamedTuple):
-    weight: torch.Tensor
-    bias: torch.Tensor | None
-
-
-def _parameters(linear: Any) -> _Parameters:
-    return _Parameters(linear.weight.detach(), None if linear.bias is None else linear.bias.detach())
-
-
-def _packed(weight: torch.Tensor, bias: torch.Tensor | None) -> LeanLinear:
-    return LeanLinear(packed_product(weight, bias), *weight.shape)
+def _packed(linear: LinearParameters) -> LeanLinear:
+    return LeanLinear(packed_product(*linear), *linear.weight.shape)

@@ -61,7 +61,7 @@ def check_agreement(forward: Forward, own: OwnLogits) -> None:
             logit_indices=np.arange(num_tokens, dtype=np.int64),
         )
     )
-    difference = float((ours - own.logits).square().mean().sqrt())
+    difference = float((ours.cpu() - own.logits).square().mean().sqrt())
     allowed = _RELATIVE_TOLERANCE[own.dtype] * float(own.logits.std())
     if not difference <= allowed:
         raise ModelRefused(

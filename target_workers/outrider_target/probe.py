@@ -141,7 +141,7 @@ def _run(forward: Forward, case: _Case) -> torch.Tensor:
 
 
 def _fingerprint(logits: torch.Tensor) -> str:
-    return hashlib.blake2b(_bits(logits).numpy().tobytes(), digest_size=6).hexdigest()
+    return hashlib.blake2b(_bits(logits).cpu().numpy().tobytes(), digest_size=6).hexdigest()
 
 
 def _bits(logits: torch.Tensor) -> torch.Tensor:

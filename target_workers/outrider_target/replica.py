@@ -240,7 +240,7 @@ def _load(spec: TargetSpec, incarnation: str, registry: CollectorRegistry, ranks
     folder = resolve_source(spec.model.source, spec.model.revision, spec.model.cache_dir)
     tokenizer = Tokenizer.from_folder(folder)
     check_alike(ranks, rank_facts(spec.model, spec.target, folder))
-    chosen = choose_forward(folder, spec.model.dtype, spec.target.max_model_len, ranks)
+    chosen = choose_forward(folder, spec.model.dtype, spec.target.max_model_len, ranks, spec.target.device)
     forward = chosen.forward
     if tokenizer.vocab_size > forward.vocab_size:
         raise ModelRefused(
@@ -286,7 +286,7 @@ def _profile(spec: TargetSpec, loaded: _Loaded) -> CostProfile:
         dtype=spec.model.dtype,
         tensor_parallel_size=spec.target.tensor_parallel_size,
         threads=spec.target.num_threads,
-        hardware=hardware_name(),
+        hardware=hardware_name(spec.target.device),
         versions=library_versions(loaded.forward_name),
     )
     target = spec.target

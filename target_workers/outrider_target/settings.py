@@ -10,6 +10,8 @@ from outrider_runtime.scaling_settings import check_one_number
 from outrider_runtime.settings import MOST_BYTES, ByteSize, Settings
 from outrider_target.scaling_settings import TargetScaling
 
+Device = Literal["cpu", "cuda"]
+
 
 class ModelSettings(Settings):
     """The model that targets serve."""
@@ -55,6 +57,8 @@ class TargetSettings(Settings):
     """Memory for keys and values in each rank, in bytes or as text such as 1GiB."""
     enable_prefix_caching: bool = True
     """Reuse keys and values of prompts that start alike."""
+    device: Device = "cpu"
+    """Where the model runs. `cuda`: each rank reserves a GPU in Ray; for Llama-like models. No GPU has run it yet."""
     num_threads: int = Field(default=2, ge=1, le=256)
     """Threads of the forward pass in each rank. Part of the conditions for equal output."""
     self_check_interval_s: float | None = Field(default=60.0, ge=1, le=86400)
@@ -62,6 +66,11 @@ class TargetSettings(Settings):
     have changed is replaced. None never checks."""
     num_cpus: float = Field(default=0.0, ge=0, le=4096)
     """CPUs that each rank reserves in Ray; 0 schedules it anywhere."""
+
+    @property
+    def num_gpus(self) -> int:
+        """GPUs that each rank reserves in Ray."""
+        return 1 if self.device == "cuda" else 0
 
     @model_validator(mode="after")
     def _check_replicas(self) -> Self:

@@ -13,9 +13,10 @@ from outrider_doubles.tiny_tokenizer import TINY_VOCAB_SIZE
 from torch import nn
 
 from outrider_runtime.models.loading import load_causal_lm
-from outrider_target import forward_choice
+from outrider_target import decoder_structure, forward_choice
+from outrider_target.decoder_structure import rotary_tables
 from outrider_target.forward_choice import choose_forward, lean_forward
-from outrider_target.lean_forward import LeanForward, rotary_tables
+from outrider_target.lean_forward import LeanForward
 from outrider_target.probe import probe_exactness
 from outrider_target.transformers_forward import TransformersForward, survey_model
 
@@ -62,12 +63,12 @@ def test_other_models_get_the_definition_of_transformers(
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_lean_decoder_that_disagrees_is_not_used(dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = forward_choice.rotary_tables
+    plain = decoder_structure.rotary_tables
 
     def turned_backwards(cosines: torch.Tensor, sines: torch.Tensor, head_dim: int) -> object:
         return plain(cosines, -sines, head_dim)
 
-    monkeypatch.setattr(forward_choice, "rotary_tables", turned_backwards)
+    monkeypatch.setattr(decoder_structure, "rotary_tables", turned_backwards)
     chosen = choose_forward(write_tiny_checkpoint(tmp_path), dtype, 128)  # type: ignore[arg-type]
     assert isinstance(chosen.forward, TransformersForward)
     assert "does not reproduce the model" in chosen.description

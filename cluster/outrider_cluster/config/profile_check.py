@@ -13,7 +13,7 @@ from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.config.finding import Finding, show
 from outrider_runtime.errors import InvalidConfig, ModelRefused
 from outrider_target.control.cost_profile import CostProfile, load_profile
-from outrider_target.hardware import cpu_name, may_have_gpu
+from outrider_target.hardware import cpu_name
 from outrider_target.settings import ModelSettings
 from outrider_target.weight_version import weight_version
 
@@ -67,7 +67,7 @@ def _known_here(config: ClusterConfig, profile: CostProfile, serves_here: bool) 
     weights = _weights_here(config.model, profile.key.dtype)
     if weights is not None:
         known["model"] = weights
-    if serves_here and not may_have_gpu():
+    if serves_here and target.device == "cpu":
         known["hardware"] = cpu_name()
     return known
 

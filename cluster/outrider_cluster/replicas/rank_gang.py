@@ -56,7 +56,9 @@ class RankGang:
         self._runs = []
         for rank in range(1, config.target.tensor_parallel_size):
             place = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=rank)
-            started = actor.options(num_cpus=config.target.num_cpus, scheduling_strategy=place).remote()
+            started = actor.options(
+                num_cpus=config.target.num_cpus, num_gpus=config.target.num_gpus, scheduling_strategy=place
+            ).remote()
             self._actors.append(started)  # an actor ends with the last handle
             self._runs.append(
                 asyncio.ensure_future(_ended(rank, started.run.remote(config, self._meeting.point, rank)))

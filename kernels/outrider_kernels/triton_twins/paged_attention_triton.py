@@ -53,6 +53,15 @@ class QueryTiles(NamedTuple):
     """[N] int32 one past its last."""
 
 
+class TileBounds(NamedTuple):
+    """`QueryTiles` in host memory."""
+
+    starts: npt.NDArray[np.int32]
+    """[N]"""
+    ends: npt.NDArray[np.int32]
+    """[N]"""
+
+
 def query_tiles(token_rows: npt.NDArray[np.int32], group: int, device: torch.device | str) -> QueryTiles:
     """Cut tokens into tiles of one row.
 
@@ -61,13 +70,22 @@ def query_tiles(token_rows: npt.NDArray[np.int32], group: int, device: torch.dev
         group: query heads that share a key-value head.
         device: where the kernel runs.
     """
-    most = _lines(group) // group
+    return QueryTiles(*(torch.from_numpy(part).to(device) for part in tile_bounds(token_rows, group)))
+
+
+def tile_bounds(token_rows: npt.NDArray[np.int32], group: int) -> TileBounds:
+    """The same where tokens are known: at the host."""
+    most = tokens_of_tile(group)
     changes = np.flatnonzero(np.diff(token_rows)) + 1
     bounds = np.concatenate([[0], changes, [len(token_rows)]])
     cuts = [np.arange(first, end, most) for first, end in pairwise(bounds.tolist())]
-    starts = np.concatenate(cuts)
-    ends = np.concatenate([starts[1:], bounds[-1:]])
-    return QueryTiles(*(torch.from_numpy(part.astype(np.int32)).to(device) for part in (starts, ends)))
+    starts = np.concatenate(cuts).astype(np.int32)
+    return TileBounds(starts, np.append(starts[1:], bounds[-1:]).astype(np.int32))
+
+
+def tokens_of_tile(group: int) -> int:
+    """Neighbours of one row that a tile holds at most, where so many query heads share a key-value head."""
+    return _lines(group) // group
 
 
 def paged_attention(
@@ -84,7 +102,7 @@ def paged_attention(
     """Attend; `tiles` are `query_tiles` of `token_rows`, all else is `outrider_kernels.paged_attention`'s.
 
     Returns:
-        [T, H, D], dtype of `queries`.
+        [T, H, D], dtype of `queries`; 0 for tokens of no tile.
 
     Raises:
         ValueError: a dtype, shape or layout is not the contract's.
@@ -96,7 +114,7 @@ def paged_attention(
         )
     heads, size = queries.shape[1:]
     kv_heads = key_cache.shape[1]
-    out = torch.empty_like(queries)
+    out = torch.zeros_like(queries)
     form = attention_form(heads // kv_heads, size, queries.dtype)
     if len(queries) == 0:
         return out

@@ -39,7 +39,7 @@ def run_rank(model: ModelSettings, target: TargetSettings, meet: Callable[[], So
         folder = resolve_source(model.source, model.revision, model.cache_dir)
         check_alike(ranks, rank_facts(model, target, folder))
         _LOG.info("rank %s of %s loads its part of %s", ranks.rank, ranks.size, folder)
-        follow_choice(folder, model.dtype, target.max_model_len, ranks)
+        follow_choice(folder, model.dtype, target.max_model_len, ranks, target.device)
     finally:
         ranks.close()
 
@@ -54,5 +54,5 @@ def rank_facts(model: ModelSettings, target: TargetSettings, folder: Path) -> st
     """What must be equal on all ranks: one that differs would give other bits, or wait for what never comes."""
     libraries = f"torch {torch.__version__}, transformers {transformers.__version__}, numba {numba.__version__}"
     weights = weight_version(folder, model.dtype)
-    threads = f"{target.num_threads} threads, {target.max_model_len} tokens"
+    threads = f"{target.device}, {target.num_threads} threads, {target.max_model_len} tokens"
     return f"weights {weights}, {libraries}, {threads}, {platform.machine()} {torch.backends.cpu.get_cpu_capability()}"

@@ -38,6 +38,11 @@ class SocketRanks:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
         self.set_timeout(timeout_s)
 
+    @property
+    def host(self) -> str:
+        """Address of this process, as another rank reaches it."""
+        return str(next(iter(self._peers.values())).getsockname()[0])
+
     def set_timeout(self, timeout_s: float) -> None:
         """Wait for a rank so long from now on."""
         self._timeout_s = timeout_s

@@ -14,7 +14,7 @@ from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
 from outrider_doubles.toy_forward import ToyForward
 
 from outrider_runtime.errors import ModelRefused, RanksLost
-from outrider_target import forward_choice
+from outrider_target import decoder_structure
 from outrider_target.forward import RaggedBatch
 from outrider_target.parallel.alike import check_alike
 from outrider_target.parallel.orders import Order, OrderKind, receive, send
@@ -72,12 +72,12 @@ def test_an_idle_leader_notices_that_a_follower_is_gone() -> None:
 
 
 def test_a_lean_decoder_that_disagrees_is_dropped_by_all_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = forward_choice.rotary_tables
+    plain = decoder_structure.rotary_tables
 
     def turned_backwards(cosines: torch.Tensor, sines: torch.Tensor, head_dim: int) -> object:
         return plain(cosines, -sines, head_dim)
 
-    monkeypatch.setattr(forward_choice, "rotary_tables", turned_backwards)
+    monkeypatch.setattr(decoder_structure, "rotary_tables", turned_backwards)
     with led_forward(write_tiny_checkpoint(tmp_path), 2) as chosen:
         assert "does not reproduce the model" in chosen.description
         chosen.forward.allocate_cache(1)
