@@ -132,7 +132,8 @@ def _norm(hidden: torch.Tensor, weight: torch.Tensor) -> Case:
 
 def _attention(decoder: Decoder, step: Step, drawn: Callable[..., torch.Tensor]) -> Case:
     """Ours out of pages, torch's over dense keys and values of the same numbers."""
-    from outrider_kernels.triton_twins.paged_attention_triton import paged_attention, query_tiles
+    from outrider_kernels.triton_twins.paged_attention_triton import paged_attention
+    from outrider_kernels.triton_twins.query_tiles import query_tiles
 
     rows, count, length = step
     size, blocks = decoder.head_size, -(-length // BLOCK_SIZE)

@@ -78,9 +78,9 @@ def _target_options(config: ClusterConfig) -> dict[str, Any]:
         stop_within_s=config.gateway.drain_s + _STOP_MARGIN_S,
     )
     options["ray_actor_options"]["num_gpus"] = target.num_gpus
-    bundle = {"CPU": max(target.num_cpus, _SMALLEST_BUNDLE_CPUS)} | (
-        {"GPU": target.num_gpus} if target.num_gpus else {}
-    )
+    bundle: dict[str, float] = {"CPU": max(target.num_cpus, _SMALLEST_BUNDLE_CPUS)}
+    if target.num_gpus:
+        bundle["GPU"] = target.num_gpus
     replicas = replica_options(target.replicas, target.autoscaling)
     return options | replicas | {"placement_group_bundles": [bundle] * target.tensor_parallel_size}
 

@@ -15,7 +15,7 @@ def cpu_name() -> str:
 
 
 def may_have_gpu() -> bool:
-    """Whether steps might run on a GPU; which one, and whether they do, torch must say."""
+    """Whether steps might run on a GPU; whether it is of use, and which one it is, torch must say."""
     return _NVIDIA.exists()
 
 

@@ -66,13 +66,15 @@ class OnePass:
 
         Raises:
             IndexError: a token id that the embedding does not have.
-            MemoryError: a thread got none for its scratch.
+            MemoryError: a thread got none for its scratch. (Where the very last bytes are gone, libraries end the
+                process before.)
         """
         ids, threads = batch.token_ids, get_num_threads()
         if ids.min() < 0 or ids.max() >= len(self._decoder.embedding):
             raise IndexError(f"expected ids in 0 to {len(self._decoder.embedding) - 1}, given {ids.min()}-{ids.max()}")
         if threads > len(self._cycles):
-            self._cycles = np.zeros((threads, _CYCLE_COLUMNS), np.int64)
+            counted, self._cycles = self._cycles, np.zeros((threads, _CYCLE_COLUMNS), np.int64)
+            self._cycles[: len(counted)] = counted
         logits = np.empty((len(batch.logit_indices), self._weights.vocab_size), np.float32)
         self._counters.fill(0)
         step, team = self._step(batch, step_tables(batch), threads), Team(self._counters, threads)

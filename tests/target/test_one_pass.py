@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numba
 import numpy as np
@@ -16,6 +17,7 @@ from outrider_kernels import decoder_pass_numba, key_value_cache_numba, own_line
 from outrider_kernels.decoder_instructions import Instructions, PairsAndVectors, Tiles, TilesAndVectors
 from outrider_kernels.panel_dot_numba import has_pair_products
 from outrider_kernels.panel_linear_numba import PAIRS
+from outrider_kernels.shared_work_numba import abandon
 from outrider_kernels.tile_dot_numba import has_tile_products
 from outrider_runtime.models.loading import load_causal_lm
 from outrider_target.forward import RaggedBatch
@@ -78,11 +80,18 @@ def _cached(forward: LeanForward) -> list[np.ndarray]:
     return [array.copy() for layer in forward.cache.layers for array in layer]
 
 
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+    yield
+    numba.set_num_threads(before)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_logits_and_cache_are_the_same_bits(forward: LeanForward, threads: int) -> None:
-    random, before = np.random.default_rng(threads), numba.get_num_threads()
-    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-    try:
+    random = np.random.default_rng(threads)
+    with _threads(threads):
         for _ in range(25):
             batch = _random_batch(random)
             found, cache = forward.run(batch), _cached(forward)
@@ -91,8 +100,6 @@ def test_logits_and_cache_are_the_same_bits(forward: LeanForward, threads: int) 
             assert torch.equal(found, expected)
             for ours, theirs in zip(cache, _cached(forward), strict=True):
                 assert np.array_equal(ours, theirs)
-    finally:
-        numba.set_num_threads(before)
 
 
 def test_its_time_is_counted_by_part(forward: LeanForward) -> None:
@@ -120,3 +127,22 @@ def test_a_new_cache_takes_the_place_of_the_old_one(forward: LeanForward) -> Non
     assert not any(array.any() for array in _cached(forward))
     assert torch.equal(forward.run(batch), expected)
     assert any(array.any() for array in _cached(forward))
+
+
+def test_time_that_was_counted_stays_counted_with_more_threads(forward: LeanForward) -> None:
+    one_pass, batch = _one_pass(forward), ragged_batch([Row([1, 2, 3], 0, [0])])
+    forward.run(batch)
+    one_pass._cycles = one_pass._cycles[:1]
+    before_s = one_pass.spent_s()
+    with _threads(2):
+        forward.run(batch)
+    assert all(after_s >= before_s[part] for part, after_s in one_pass.spent_s().items())
+
+
+def test_a_thread_that_fails_fails_the_step(forward: LeanForward, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        abandon(arguments[4])
+
+    monkeypatch.setattr("outrider_target.one_pass.run_decoder", fail)
+    with pytest.raises(MemoryError, match="a thread of the decoder pass failed"):
+        forward.run(ragged_batch([Row([1, 2, 3], 0, [0])]))

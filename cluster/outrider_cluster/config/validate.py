@@ -14,6 +14,7 @@ from typing import Any
 from outrider_cluster.config.args_check import Args, read_args
 from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.config.deployments import CONTROLLER, GATEWAY, TARGET, deployment_names, draft_deployment
+from outrider_cluster.config.device_check import judge_device
 from outrider_cluster.config.finding import Finding, KeyPath, nearest, show
 from outrider_cluster.config.model_check import judge_folder
 from outrider_cluster.config.pool_check import judge_corpora, remark_classes
@@ -46,7 +47,8 @@ def validate_file(path: Path, served_here: bool = True) -> Validated:
 
     Args:
         path: a file for `ray serve deploy`.
-        served_here: whether it is served on this machine, which then has its model folders, step costs and corpora.
+        served_here: whether it is served on this machine, which then has its model folders, GPUs, step costs and
+            corpora.
 
     Raises:
         InvalidConfig: it cannot be read, or is no YAML.
@@ -65,7 +67,8 @@ def validate_source(source: YamlSource, served_here: bool = False) -> Validated:
     configs = {i: ClusterConfig.model_validate(ours[i].get("args") or {}) for i in ours if not judged[i].findings}
     if served_here:
         for i, config in configs.items():
-            here = [*judge_folder(config.model), *judge_profile(config, serves_here=True)]
+            here = [*judge_folder(config.model), *judge_device(config.target)]
+            here += judge_profile(config, serves_here=True)
             findings += [finding.under(("applications", i, "args")) for finding in here]
             remarks += [remark.under(("applications", i, "args")) for remark in remark_classes(config, ours[i])]
     for i, config in configs.items():

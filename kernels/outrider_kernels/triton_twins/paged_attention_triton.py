@@ -2,7 +2,7 @@
 
 Formula, arguments and reference: `outrider_kernels.paged_attention`, with tensors instead of arrays. Here queries and
 cache share one dtype, which may also be bfloat16 or float16, and so has the output. Tokens are cut into *tiles*
-(`query_tiles`), each of neighbours of one row.
+(`query_tiles.py`), each of neighbours of one row.
 
 One program takes a tile and one key-value head: LINES lines (the tile's tokens times the G query heads that share the
 head, the rest of the lines idle) against KEYS positions at a time, from absolute position 0 in ascending order, never
@@ -24,68 +24,19 @@ Online softmax: Milakov and Gimelshein, arXiv 1805.02867. Tiles over queries: Da
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 import torch
 import triton
 import triton.language as tl
 
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.triton_twins.numbers_triton import narrow, product
+from outrider_kernels.triton_twins.query_tiles import QueryTiles, lines_of_tile
 from outrider_kernels.triton_twins.registry import Variant
 
-_FEWEST_LINES = 32
 _MOST_KEYS = 64
 _FEWEST_KEYS = 16
 _BYTES_OF_KEYS = 16384
 _SMALLEST_HEAD = 16
-
-
-class QueryTiles(NamedTuple):
-    """Tokens of a step, cut into runs of one row each; made once a step and used in every layer."""
-
-    starts: torch.Tensor
-    """[N] int32 first token of each tile."""
-    ends: torch.Tensor
-    """[N] int32 one past its last."""
-
-
-class TileBounds(NamedTuple):
-    """`QueryTiles` in host memory."""
-
-    starts: npt.NDArray[np.int32]
-    """[N]"""
-    ends: npt.NDArray[np.int32]
-    """[N]"""
-
-
-def query_tiles(token_rows: npt.NDArray[np.int32], group: int, device: torch.device | str) -> QueryTiles:
-    """Cut tokens into tiles of one row.
-
-    Args:
-        token_rows: [T] row of each token.
-        group: query heads that share a key-value head.
-        device: where the kernel runs.
-    """
-    return QueryTiles(*(torch.from_numpy(part).to(device) for part in tile_bounds(token_rows, group)))
-
-
-def tile_bounds(token_rows: npt.NDArray[np.int32], group: int) -> TileBounds:
-    """The same where tokens are known: at the host."""
-    most = tokens_of_tile(group)
-    changes = np.flatnonzero(np.diff(token_rows)) + 1
-    bounds = np.concatenate([[0], changes, [len(token_rows)]])
-    cuts = [np.arange(first, end, most) for first, end in pairwise(bounds.tolist())]
-    starts = np.concatenate(cuts).astype(np.int32)
-    return TileBounds(starts, np.append(starts[1:], bounds[-1:]).astype(np.int32))
-
-
-def tokens_of_tile(group: int) -> int:
-    """Neighbours of one row that a tile holds at most, where so many query heads share a key-value head."""
-    return _lines(group) // group
 
 
 def paged_attention(
@@ -134,14 +85,10 @@ def attention_form(group: int, size: int, dtype: torch.dtype) -> dict[str, int]:
         "GROUP": group,
         "SIZE": size,
         "HEAD": head,
-        "LINES": _lines(group),
+        "LINES": lines_of_tile(group),
         "KEYS": min(_MOST_KEYS, max(_FEWEST_KEYS, keys)),
         "BLOCK": BLOCK_SIZE,
     }
-
-
-def _lines(group: int) -> int:
-    return max(_FEWEST_LINES, int(triton.next_power_of_2(group)))
 
 
 def _warps(size: int, dtype: torch.dtype, window: int) -> int:

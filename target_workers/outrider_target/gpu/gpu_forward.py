@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from outrider_kernels.triton_twins.devices import on_device
-from outrider_kernels.triton_twins.paged_attention_triton import tokens_of_tile
+from outrider_kernels.triton_twins.query_tiles import tokens_of_tile
 from outrider_kernels.triton_twins.rotary_triton import RotaryTables
 from outrider_target.attention_survey import SurveyedLayer
 from outrider_target.forward import CacheShape, RaggedBatch

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.triton_twins.paged_attention_triton import QueryTiles, tile_bounds
+from outrider_kernels.triton_twins.query_tiles import QueryTiles, tile_bounds
 from outrider_target.forward import RaggedBatch
 from outrider_target.gpu.step_shape import StepSizes
 from outrider_target.paged_cache import BLOCK_SIZE, step_tables

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from outrider_kernels.paged_attention import BLOCK_SIZE, paged_attention_reference
-from outrider_kernels.triton_twins.paged_attention_triton import paged_attention, query_tiles
+from outrider_kernels.triton_twins.paged_attention_triton import paged_attention
+from outrider_kernels.triton_twins.query_tiles import query_tiles
 from outrider_kernels.triton_twins.rotary_triton import write_cache
 
 
