@@ -14,6 +14,24 @@ _INFINITY = np.int32(0x7F800000)
 _MINUS_INFINITY = np.int32(-0x800000)
 
 
+class BadLogits(ValueError):
+    """Logits out of which no token can be chosen."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(f"expected logits without NaN and +inf, and one finite logit at least, in row {row}")
+
+
+def refuse_bad_rows(logits: torch.Tensor, logit_starts: npt.NDArray[np.int32]) -> None:
+    """Refuse logits of which some row is bad.
+
+    Raises:
+        BadLogits: names the first bad row of `find_bad_rows`.
+    """
+    bad = find_bad_rows(logits, logit_starts)
+    if len(bad):
+        raise BadLogits(int(bad[0]))
+
+
 def find_bad_rows(logits: torch.Tensor, logit_starts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     """Rows of which some logit row holds NaN or +inf, or nothing but -inf.
 

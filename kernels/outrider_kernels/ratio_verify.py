@@ -39,7 +39,7 @@ import torch
 
 from outrider_kernels.arguments import check_arguments, check_changes
 from outrider_kernels.arrays import plain, plain_changes, plain_rows, plain_sampling
-from outrider_kernels.bad_rows import find_bad_rows, logit_array
+from outrider_kernels.bad_rows import logit_array, refuse_bad_rows
 from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
 from outrider_kernels.draft_rows import DraftRows, check_draft_rows
 from outrider_kernels.logits_rows import LogitsRows, stack_changes
@@ -70,7 +70,8 @@ def verify_by_ratio(
         place where it stops is found by `verify.find_exhausted_rows`.
 
     Raises:
-        ValueError: a shape, dtype or range is wrong; or a row's logits are bad, as in `verify.verify`.
+        ValueError: a shape, dtype or range is wrong; or (`BadLogits`) a row's logits are bad, as in
+            `verify.verify`.
     """
     if logits.is_cuda:
         from outrider_kernels.triton_twins.ratio import verify_by_ratio_on_gpu
@@ -80,9 +81,7 @@ def verify_by_ratio(
     check_arguments(logits, rows, sampling)
     check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     check_draft_rows(draft, rows.proposed, logits.shape[1])
-    bad = find_bad_rows(logits, rows.logit_starts)
-    if len(bad):
-        raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
+    refuse_bad_rows(logits, rows.logit_starts)
     result = VerifyResult(np.zeros(len(rows.first_position), np.int32), np.full(len(logits), PADDING_ID, np.int32))
     listed = DraftRows(plain(draft.starts, np.int32), plain(draft.ids, np.int32), plain(draft.weights, np.int64))
     arguments = plain_rows(rows), plain_sampling(sampling), plain_changes(changes)

@@ -13,7 +13,7 @@ import torch
 
 from outrider_kernels.arguments import check_arguments, check_changes, check_rates
 from outrider_kernels.arrays import plain, plain_changes, plain_rows, plain_sampling
-from outrider_kernels.bad_rows import find_bad_rows, logit_array
+from outrider_kernels.bad_rows import logit_array, refuse_bad_rows
 from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
 from outrider_kernels.logits_rows import LogitsRows, stack_changes
 from outrider_kernels.synthetic_numba import verify_synthetic_rows
@@ -40,7 +40,8 @@ def verify_synthetic(
         what it accepted is found by `verify.find_exhausted_rows`.
 
     Raises:
-        ValueError: a shape, dtype or range is wrong; or a row's logits are bad, as in `verify.verify`.
+        ValueError: a shape, dtype or range is wrong; or (`BadLogits`) a row's logits are bad, as in
+            `verify.verify`.
     """
     if logits.is_cuda:
         from outrider_kernels.triton_twins.synthetic import verify_synthetic_on_gpu
@@ -50,9 +51,7 @@ def verify_synthetic(
     check_arguments(logits, rows, sampling)
     check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
     check_rates(rates)
-    bad = find_bad_rows(logits, rows.logit_starts)
-    if len(bad):
-        raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
+    refuse_bad_rows(logits, rows.logit_starts)
     result = VerifyResult(np.zeros(len(rows.first_position), np.int32), np.full(len(logits), PADDING_ID, np.int32))
     arguments = plain_rows(rows), plain_sampling(sampling), plain_changes(changes)
     # numba reads the first rate before it looks whether there is one, so a rate that keeps nothing comes last.

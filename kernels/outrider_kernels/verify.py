@@ -46,12 +46,12 @@ import torch
 
 from outrider_kernels.arguments import check_arguments, check_changes
 from outrider_kernels.arrays import plain_changes, plain_rows, plain_sampling
-from outrider_kernels.bad_rows import find_bad_rows, logit_array
+from outrider_kernels.bad_rows import BadLogits, find_bad_rows, logit_array, refuse_bad_rows
 from outrider_kernels.contracts import PADDING_ID, SamplingRows, VerifyResult, VerifyRows
 from outrider_kernels.logits_rows import LogitsRows, stack_changes
 from outrider_kernels.verify_numba import verify_rows
 
-__all__ = ["find_bad_rows", "find_exhausted_rows", "verify"]
+__all__ = ["BadLogits", "find_bad_rows", "find_exhausted_rows", "verify"]
 
 
 def verify(
@@ -71,9 +71,10 @@ def verify(
         that row's own arguments and the logits up to its first disagreement.
 
     Raises:
-        ValueError: a shape, dtype or range is wrong, proposed ids included; or a row's logits are bad, be it after its
-            first disagreement: the first such row is named. `find_bad_rows` names all of them beforehand; with one
-            start for each logit row, these, and any finite numbers may stand in for those after the first bad one.
+        ValueError: a shape, dtype or range is wrong, proposed ids included.
+        BadLogits: a row's logits are bad, be it after its first disagreement: the first such row is named.
+            `find_bad_rows` names all of them; with one start for each logit row, these, and any finite numbers may
+            stand in for those after the first bad one.
     """
     if logits.is_cuda:
         from outrider_kernels.triton_twins.verification import verify_on_gpu
@@ -82,9 +83,7 @@ def verify(
     changes = stack_changes([None] * len(rows.first_position)) if changes is None else changes
     check_arguments(logits, rows, sampling)
     check_changes(changes, np.diff(rows.logit_starts), logits.shape[1])
-    bad = find_bad_rows(logits, rows.logit_starts)
-    if len(bad):
-        raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
+    refuse_bad_rows(logits, rows.logit_starts)
     accepted_counts = np.zeros(len(rows.first_position), np.int32)
     emitted = np.full(logits.shape[0], PADDING_ID, np.int32)
     verify_rows(

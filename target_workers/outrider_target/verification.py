@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from outrider_kernels.verify import find_bad_rows, find_exhausted_rows
+from outrider_kernels.verify import BadLogits, find_bad_rows, find_exhausted_rows
 from outrider_runtime.errors import EngineFailed, OutriderError
 from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.batch import Step, StepLogits, verify_rows
@@ -81,10 +81,12 @@ def _verify_sampling(step: Step, logits: torch.Tensor, rule: AcceptanceRule) -> 
     indices = step.sampling_rows
     if not indices:
         return Verified()
+    try:
+        return _verify(step, logits, indices, rule, {})
+    except BadLogits:  # looked for once, by the rule: on a GPU whoever looks before it waits for the forward pass
+        pass
     starts = verify_rows(step, indices).logit_starts
     limits = _limits(starts, _bad_logit_rows(logits))
-    if not limits:
-        return _verify(step, logits, indices, rule, {})
     good = [row for row in range(len(indices)) if limits.get(row) != 0]
     good_logits = _finite_logits(logits, starts, good, limits)
     good_limits = {at: limits[row] for at, row in enumerate(good) if row in limits}

@@ -75,3 +75,12 @@ def test_answers_keep_their_law_where_drafts_often_break_the_model(method: Metho
     assert set(counts) <= set(joint)
     assert chisquare([counts[ids] for ids in joint], [800 * chance for chance in joint.values()]).pvalue > 1e-3
     assert sum(verdict.accepted for verdict in speculator.verdicts) > 100
+
+
+def test_good_logits_are_not_looked_through_before_the_rule_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU a look at logits waits for the whole forward pass."""
+    monkeypatch.setattr("outrider_target.verification.find_bad_rows", None)
+    bench = EngineBench(toy_settings())
+    answer = bench.submit(GenerationRequest(prompt_token_ids=PROMPT, sampling=DRAWN), 1)
+    bench.run()
+    assert len(answer.token_ids) == DRAWN.max_tokens

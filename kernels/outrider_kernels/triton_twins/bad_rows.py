@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from outrider_kernels.bad_rows import BadLogits
 from outrider_kernels.triton_twins.devices import check_device, on_device, processors_of
 from outrider_kernels.triton_twins.launches import launch_of, scan_rows
 from outrider_kernels.triton_twins.tables import BAD_FLAG, FINITE_FLAG, Setting
@@ -34,11 +35,11 @@ def refuse_bad_rows(flags: npt.NDArray[np.int32], logit_starts: npt.NDArray[np.i
         logit_starts: [B + 1] as in `VerifyRows`.
 
     Raises:
-        ValueError: names the first bad row.
+        BadLogits: names the first bad row.
     """
     bad = _bad_rows(flags, logit_starts)
     if len(bad):
-        raise ValueError(f"expected logits without NaN and +inf, and one finite logit at least, in row {bad[0]}")
+        raise BadLogits(int(bad[0]))
 
 
 def _bad_rows(flags: npt.NDArray[np.int32], logit_starts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
