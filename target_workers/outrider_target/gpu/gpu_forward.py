@@ -20,7 +20,7 @@ from outrider_target.forward import CacheShape, RaggedBatch
 from outrider_target.gpu.gpu_decoder import GpuDecoder, LayerCache
 from outrider_target.gpu.gpu_weights import GpuWeights
 from outrider_target.gpu.recorded_steps import Recorder
-from outrider_target.gpu.step_inputs import filled_up, host_step, num_bytes, packed, unpacked
+from outrider_target.gpu.step_inputs import HostStep, filled_up, host_step, num_bytes, packed, unpacked
 from outrider_target.gpu.step_shape import Bucket, StepSizes, bucket_for, bucket_sizes
 from outrider_target.paged_cache import BLOCK_SIZE, cache_shape
 from outrider_target.parallel.ranks import ONE_RANK, Ranks
@@ -103,44 +103,43 @@ class GpuForward:
         Raises:
             IndexError: a token id that the embedding does not have.
         """
-        ids = batch.token_ids
-        if ids.min() < 0 or ids.max() >= self._num_ids:  # a kernel would read past the embedding
-            raise IndexError(f"expected ids in 0 to {self._num_ids - 1}, given {ids.min()}-{ids.max()}")
-        with torch.inference_mode(), on_device(self._cache[0].keys):
-            rows = len(batch.row_starts) - 1
-            bucket = bucket_for(rows, int((batch.row_starts[1:] - batch.row_starts[:-1]).max()))
-            if bucket is None:
-                return self._launch(batch)
-            return self._replay(bucket, batch)
+        longest = int((batch.row_starts[1:] - batch.row_starts[:-1]).max())
+        bucket = bucket_for(len(batch.row_starts) - 1, longest)
+        return self.run_kernels(batch) if bucket is None else self._replay(bucket, batch)
 
-    def _launch(self, batch: RaggedBatch) -> torch.Tensor:
-        """Kernel by kernel, in the step's own sizes."""
+    def run_kernels(self, batch: RaggedBatch) -> torch.Tensor:
+        """The same, kernel by kernel, in the step's own sizes: for steps that are not recorded."""
         if not len(batch.logit_indices):
-            return self._launch(replace(batch, logit_indices=_FIRST))[:0]  # kernels need a row
-        step = host_step(batch, self._group)
-        memory = self._sent(packed(step))
-        return self._decoder.run(unpacked(memory, step.sizes), self._cache)
+            return self.run_kernels(replace(batch, logit_indices=_FIRST))[:0]  # kernels need a row
+        step = self._host_step(batch)
+        with torch.inference_mode(), on_device(self._cache[0].keys):
+            memory = self._pinned(packed(step)).to(self._device, non_blocking=True)
+            return self._decoder.run(unpacked(memory, step.sizes), self._cache)
 
     def _replay(self, bucket: Bucket, batch: RaggedBatch) -> torch.Tensor:
         """As one, in the sizes of its bucket."""
         sizes = bucket_sizes(bucket, tokens_of_tile(self._group), self._longest_table)
-        step = packed(filled_up(host_step(batch, self._group), sizes, self._spare_block))
-        recorded = self._recorded.get(bucket)
-        if recorded is None:
-            recorded = self._recorded[bucket] = self._record(sizes, step)
-        else:
-            recorded.memory.copy_(self._pinned(step), non_blocking=True)
-        # The next replay writes over what this one returns.
-        return recorded.replay()[: len(batch.logit_indices)].clone()
+        step = packed(filled_up(self._host_step(batch), sizes, self._spare_block))
+        with torch.inference_mode(), on_device(self._cache[0].keys):
+            recorded = self._recorded.get(bucket)
+            if recorded is None:
+                recorded = self._recorded[bucket] = self._record(sizes, step)
+            else:
+                recorded.memory.copy_(self._pinned(step), non_blocking=True)
+            # The next replay writes over what this one returns.
+            return recorded.replay()[: len(batch.logit_indices)].clone()
+
+    def _host_step(self, batch: RaggedBatch) -> HostStep:
+        ids = batch.token_ids
+        if ids.min() < 0 or ids.max() >= self._num_ids:  # a kernel would read past the embedding
+            raise IndexError(f"expected ids in 0 to {self._num_ids - 1}, given {ids.min()}-{ids.max()}")
+        return host_step(batch, self._group)
 
     def _record(self, sizes: StepSizes, step: torch.Tensor) -> _Recorded:
         memory = torch.empty(num_bytes(sizes), dtype=torch.uint8, device=self._device)
         memory.copy_(step)
         views = unpacked(memory, sizes)
         return _Recorded(memory, self._recorder.record(lambda: self._decoder.run(views, self._cache)))
-
-    def _sent(self, memory: torch.Tensor) -> torch.Tensor:
-        return self._pinned(memory).to(self._device, non_blocking=True)
 
     def _pinned(self, memory: torch.Tensor) -> torch.Tensor:
         """From where a copy does not wait; torch gives the memory to nobody else before it is through."""
