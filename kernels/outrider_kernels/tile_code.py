@@ -20,6 +20,11 @@ def load_tile(builder: Any, tile: int, address: Any, row_bytes: Any) -> None:
     call(builder, "llvm.x86.tileloadd64", INT8(tile), builder.inttoptr(address, ADDRESS), row_bytes)
 
 
+def load_passing_tile(builder: Any, tile: int, address: Any, row_bytes: Any) -> None:
+    """The same of what is not needed again soon: it shall not drive out what is (Intel's manual, TILELOADDT1)."""
+    call(builder, "llvm.x86.tileloaddt164", INT8(tile), builder.inttoptr(address, ADDRESS), row_bytes)
+
+
 def store_tile(builder: Any, tile: int, address: Any, row_bytes: Any) -> None:
     """Rows to an address."""
     call(builder, "llvm.x86.tilestored64", INT8(tile), builder.inttoptr(address, ADDRESS), row_bytes)

@@ -28,6 +28,7 @@ from outrider_kernels.tile_code import (
     add_product,
     call,
     clear_tile,
+    load_passing_tile,
     load_tile,
     prefetch,
     store_tile,
@@ -140,8 +141,10 @@ class _Steps:
         weights_at = builder.add(self._panel, builder.mul(step, INT64(_STEP_BYTES)))
         for line in range(0, _STEP_BYTES, 64):
             prefetch(builder, builder.add(weights_at, INT64(_STEPS_AHEAD * _STEP_BYTES + line)))
+        # One group alone comes again with the next panel; of many, a panel must outlast them in the first-level cache.
+        load = load_tile if len(self._groups) == 1 else load_passing_tile
         for group, rows in enumerate(self._groups):
-            load_tile(builder, _rows_tile(group), builder.add(rows, inputs_at), self._row_bytes)
+            load(builder, _rows_tile(group), builder.add(rows, inputs_at), self._row_bytes)
         for vector in range(_VECTORS):
             weights = WEIGHTS_TILE + vector
             load_tile(builder, weights, builder.add(weights_at, INT64(vector * _ROW_BYTES)), INT64(_PANEL_ROW_BYTES))
