@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar, cast
 
 from numba import config, njit
 
 if config.THREADING_LAYER == "default":
-    # A kernel that lets Python run may meet one of another thread; the layer that numba falls back to dies of it.
-    config.THREADING_LAYER = "threadsafe"
+    # Kernels of several threads may run at once, also in one that keeps Python's lock: numba gives it away while its
+    # threads work. The layer that it falls back to without the system's OpenMP ends the process then; it still serves
+    # processes in which one thread runs kernels, as in targets.
+    with suppress(ImportError):
+        import_module("numba.np.ufunc.omppool")
+        config.THREADING_LAYER = "omp"
 
 _Function = TypeVar("_Function", bound=Callable[..., object])
 

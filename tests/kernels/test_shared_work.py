@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from numba import config, get_num_threads, prange, set_num_threads, threading_layer
+from numba import config, get_num_threads, prange, set_num_threads
 
 from outrider_kernels.compiling import compiled
 from outrider_kernels.shared_work_numba import Stage, Team, abandon, new_counters, next_share, take_share, was_abandoned
@@ -95,8 +95,3 @@ def test_a_team_of_which_nobody_failed_was_not_abandoned() -> None:
     counters = new_counters(STAGES)
     _share_and_fail(Team(counters, 2), STAGES)
     assert not was_abandoned(counters)
-
-
-def test_kernels_of_two_threads_may_run_at_once() -> None:
-    _share(Team(new_counters(STAGES), 2), np.zeros((STAGES, 1), np.int64), np.zeros((STAGES, 1), np.int64), 1)
-    assert threading_layer() in {"omp", "tbb"}
