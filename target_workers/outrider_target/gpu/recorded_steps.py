@@ -42,7 +42,8 @@ class CudaRecorder:
                 run()
             torch.cuda.current_stream().wait_stream(aside)
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=self._pool):
+            # Threads of libraries may look at other work of theirs meanwhile (nccl's does): that is no error.
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
                 logits = run()
 
         def replay() -> torch.Tensor:
