@@ -7,6 +7,7 @@ Other languages use `protos/outrider/v1/generate.proto`; the server answers refl
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from contextlib import aclosing
@@ -21,7 +22,9 @@ DEADLINE_S = 60.0
 
 
 def main() -> int:
-    address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9000"
+    parser = argparse.ArgumentParser(description="Streams an answer over gRPC.")
+    parser.add_argument("address", nargs="?", default="127.0.0.1:9000", metavar="HOST:PORT", help="of a gateway")
+    address = parser.parse_args().address
     try:
         asyncio.run(stream_answer(address))
     except OutriderError as error:

@@ -5,6 +5,7 @@ python examples/stream_client.py [URL]
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 import httpx
@@ -14,7 +15,9 @@ QUESTION = "Explain in two sentences why ice floats on water."
 
 
 def main() -> int:
-    url = sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8000"
+    parser = argparse.ArgumentParser(description="Streams a chat answer with OpenAI's own client.")
+    parser.add_argument("url", nargs="?", default="http://127.0.0.1:8000", metavar="URL", help="of a gateway")
+    url = parser.parse_args().url
     try:
         stream_answer(url)
     except (OpenAIError, httpx.HTTPError) as error:  # the client lets a stream that breaks off raise httpx's own

@@ -73,7 +73,7 @@ def _documents(path: Path, identity: WorkerIdentity) -> Iterator[tuple[IdArray, 
                 if line.strip():
                     yield _parse(line, identity, f"{path}:{number}"), min(1.0, read / size)
     except FileNotFoundError as error:
-        fix = "every node that runs workers needs it, under an absolute path"
+        fix = "every node that runs workers needs it, under an absolute path or in the working_dir of runtime_env"
         raise InvalidConfig(f"corpus_files: {path}: no such file here; {fix}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidConfig(f"corpus_files: {path}: {error}") from error
@@ -90,7 +90,11 @@ def _parse(line: bytes, identity: WorkerIdentity, where: str) -> IdArray:
         return _encode([value], identity, where)[0]
     if isinstance(value, list) and all(type(token) is int for token in value):
         return _checked(value, identity, where)
-    raise InvalidConfig(f"corpus_files: {where}: got {shorten(line)}, allowed: an array of token ids, or a text")
+    given, forms = (
+        shorten(line.decode("utf-8", "replace").strip()),
+        "an array of token ids, a text in quotes, or an object",
+    )
+    raise InvalidConfig(f"corpus_files: {where}: got {given}, allowed: {forms} with token_ids or text")
 
 
 def _encode(texts: list[str], identity: WorkerIdentity, where: str) -> list[IdArray]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from outrider_draft.changes import Ending
-from outrider_draft.error_words import words_of
+from outrider_draft.error_words import kind_of, words_of
 from outrider_draft.metrics import DraftMetrics
 from outrider_draft.proposer import Context, ProposalRequest, ProposedTokens, Proposer, SessionFacts
 from outrider_wire.draft_law import DraftLaw
@@ -112,10 +113,11 @@ class GuardedProposer:
             return [self._ask([request])[0] for request in batch]
 
     def _checked(self, request: ProposalRequest, answer: ProposedTokens) -> ProposedTokens:
-        ids, confidences = answer.token_ids, answer.confidences
+        # One more than is allowed tells that there are too many, however many there are.
+        ids = tuple(map(operator.index, islice(answer.token_ids, request.depth + 1)))
         if len(ids) > request.depth:
-            raise MalformedAnswer(f"{len(ids)} ids proposed, {request.depth} wanted")
-        ids, confidences = tuple(map(operator.index, ids)), tuple(map(float, confidences))
+            raise MalformedAnswer(f"more than {request.depth} ids proposed, which were wanted")
+        confidences = tuple(map(float, islice(answer.confidences, request.depth + 1)))
         if ids and not 0 <= min(ids) <= max(ids) < self._vocab_size:
             raise MalformedAnswer(f"an id outside [0, {self._vocab_size})")
         if confidences and (len(confidences) != len(ids) or not all(0 <= value <= 1 for value in confidences)):
@@ -139,7 +141,7 @@ class GuardedProposer:
 
     def note(self, error: BaseException) -> None:
         """Count a failure, and log the first of its kind."""
-        kind = type(error).__name__ if len(self._seen_kinds) < _MOST_KINDS else "other"
+        kind = kind_of(error) if len(self._seen_kinds) < _MOST_KINDS else "other"
         self._failures += 1
         self._last_failure = words_of(error)
         self._metrics.proposer_failed(kind)

@@ -55,6 +55,13 @@ def test_a_session_whose_commit_failed_once_is_never_asked_about_again() -> None
     assert proposer.batches == [[1, 3]]
 
 
+class Unmeasurable(tuple):  # type: ignore[type-arg]
+    """Ids that hide how many they are."""
+
+    def __len__(self) -> int:
+        return 0
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -65,6 +72,7 @@ def test_a_session_whose_commit_failed_once_is_never_asked_about_again() -> None
         ProposedTokens((1,), (math.nan,)),
         ProposedTokens((1,), (1.5,)),
         None,  # not a proposal at all
+        ProposedTokens(Unmeasurable((1, 2, 3))),  # more than wanted, and says that it has none
     ],
 )
 def test_an_answer_that_the_protocol_forbids_becomes_empty(answer: ProposedTokens) -> None:
@@ -73,6 +81,20 @@ def test_an_answer_that_the_protocol_forbids_becomes_empty(answer: ProposedToken
 
     guarded = Guarded(ScriptedProposer(answer=lie_about_2))
     assert [proposal.token_ids for proposal in guarded.propose()] == [(1, 1), (), (3, 3)]
+
+
+class Nameless(type):
+    """A class of classes that have no name."""
+
+    @property
+    def __name__(cls) -> str:
+        raise KeyboardInterrupt
+
+
+def test_an_error_whose_class_has_no_name_is_contained_too() -> None:
+    guarded = Guarded(ScriptedProposer())
+    guarded.guard.note(Nameless("Gone", (Exception,), {})("all the same"))
+    assert guarded.guard.fault == "an error without a name: all the same (errors so far: 1)"
 
 
 class Untellable(Exception):
@@ -86,9 +108,14 @@ class Untellable(Exception):
     ("error", "fault"),
     [
         (Untellable(), "Untellable: (no text: SystemExit while making it)"),
-        (ValueError("half \ud800 of it"), "ValueError: half ? of it"),
+        (ValueError("half \ud800 of it"), "ValueError: half \N{REPLACEMENT CHARACTER} of it"),
+        (
+            ValueError("\x1b[31mred\nand long"),
+            "ValueError: ?[31mred?and long".replace("?", "\N{REPLACEMENT CHARACTER}"),
+        ),
+        (type("Long" * 50, (Exception,), {})("x"), f"{('Long' * 50)[:64]}: x"),
     ],
-    ids=["no text", "a text that is no UTF-8"],
+    ids=["no text", "a text that is no UTF-8", "a text for a terminal", "a long name"],
 )
 def test_an_error_that_cannot_be_told_as_it_is_is_told_and_counted(error: Exception, fault: str) -> None:
     guarded = Guarded(ScriptedProposer())

@@ -84,6 +84,8 @@ def describe(apps: list[ApplicationState]) -> str:
 
 
 def _progress(deployment: DeploymentState) -> str:
+    if deployment.waits_for is not None:
+        return f"{deployment} (no node has room: needs {deployment.waits_for})"
     return f"{deployment}{_OF_TARGET if deployment.name == TARGET else ''}"
 
 

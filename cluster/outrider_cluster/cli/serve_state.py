@@ -11,6 +11,9 @@ _FAILED = "DEPLOY_FAILED"
 _ERROR_LINE = re.compile(r"(?:[A-Za-z_]\w*\.)*([A-Z]\w+): (.+)")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _MAX_CAUSE_CHARACTERS = 2000
+_UNPLACED = re.compile(r"to be scheduled\..*each replica: (.*), total resources available: (.*?)\. Use", re.DOTALL)
+_DIED = re.compile(r"\bActorDiedError\(\)$")
+_HOW_IT_DIED = "its process died as it started; its own log says more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,12 @@ class DeploymentState:
 
     def __str__(self) -> str:
         return f"{self.name} {self.running}/{self.wanted}"
+
+    @property
+    def waits_for(self) -> str | None:
+        """The resources that no node has free, in words; None where all replicas have their place, or may soon."""
+        found = _UNPLACED.search(self.message)
+        return None if found is None else f"{found[1]} for each replica; free in all: {found[2]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,8 @@ def last_error(message: str) -> str:
     if refusal is not None:  # pydantic's frame around what our own checks say
         return " ".join(refusal[1].split())[:_MAX_CAUSE_CHARACTERS]
     lines = [line for line in text.splitlines() if line.strip()]
+    if lines and _DIED.search(lines[-1].strip()):
+        return _HOW_IT_DIED
     errors = [found for line in lines if (found := _ERROR_LINE.match(line)) is not None]
     if errors:
         return f"{errors[-1][1]}: {errors[-1][2].strip()}"[:_MAX_CAUSE_CHARACTERS]

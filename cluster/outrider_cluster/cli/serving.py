@@ -17,6 +17,7 @@ from outrider_cluster.cli.rollout import Rollout
 from outrider_cluster.cli.serve_api import FIRST_ANSWER_S, ServeApi
 from outrider_cluster.cli.signals import signals_ignored, signals_interrupt, wait_for_interruption
 from outrider_cluster.config.cluster import ClusterConfig
+from outrider_cluster.config.device_check import judge_device
 from outrider_cluster.config.validate import Validated
 from outrider_runtime.clock import SystemClock
 from outrider_runtime.models.progress import choose_progress
@@ -32,6 +33,7 @@ def serve_here(file: Path, timeout_s: float) -> None:
         Interrupted: before everything ran.
     """
     checked = load_checked(file, served_here=True)
+    _require_devices(checked.configs)
     require_free(checked.listeners)
     with signals_interrupt():
         _fetch_models(checked.configs)
@@ -97,6 +99,13 @@ def _take_down(api: ServeApi, had_serve: bool, drain_s: float) -> None:
 
 def _longest_drain_s(configs: Mapping[str, ClusterConfig]) -> float:
     return max((config.gateway.drain_s for config in configs.values()), default=0.0)
+
+
+def _require_devices(configs: Mapping[str, ClusterConfig]) -> None:
+    """A private Ray has this machine only, and would wait for ever for what it lacks."""
+    for config in configs.values():
+        for finding in judge_device(config.target):
+            raise CommandFailed(str(finding))
 
 
 def _fetch_models(configs: Mapping[str, ClusterConfig]) -> None:

@@ -14,6 +14,7 @@ from outrider_cluster.cli.failure import CommandFailed, one_line
 from outrider_cluster.cli.headline import headline
 from outrider_cluster.cli.tables import number, percent, results_console, table
 from outrider_cluster.config.deployments import draft_deployment
+from outrider_runtime.text.printable import printable
 
 _TIMEOUT_S = 10.0
 _SCALING_COLUMNS = ("deployment", "running", "desired", "wanted", "min_replicas", "max_replicas", "reason")
@@ -68,7 +69,7 @@ def print_status(status: Mapping[str, Any], console: Console | None = None) -> N
     if status.get("autoscaling"):
         console.print(_table("Replicas", status["autoscaling"], _SCALING_COLUMNS))
     for line in faults(status):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(printable(line), markup=False, soft_wrap=True)
 
 
 def faults(status: Mapping[str, Any]) -> Iterator[str]:

@@ -10,6 +10,6 @@ from outrider_target.settings import TargetSettings
 
 
 def judge_device(target: TargetSettings) -> Iterator[Finding]:
-    """A GPU that targets on this machine would look for in vain: Ray would wait for one for ever."""
+    """A GPU that targets on this machine would look for in vain; other nodes may have one."""
     if target.device == "cuda" and not may_have_gpu():
         yield Finding(("target", "device"), "needs a GPU, and this machine shows none of NVIDIA's", "cuda", "cpu")

@@ -47,8 +47,7 @@ def validate_file(path: Path, served_here: bool = True) -> Validated:
 
     Args:
         path: a file for `ray serve deploy`.
-        served_here: whether it is served on this machine, which then has its model folders, GPUs, step costs and
-            corpora.
+        served_here: whether it is served on this machine, which then has its model folders, step costs and corpora.
 
     Raises:
         InvalidConfig: it cannot be read, or is no YAML.
@@ -67,10 +66,10 @@ def validate_source(source: YamlSource, served_here: bool = False) -> Validated:
     configs = {i: ClusterConfig.model_validate(ours[i].get("args") or {}) for i in ours if not judged[i].findings}
     if served_here:
         for i, config in configs.items():
-            here = [*judge_folder(config.model), *judge_device(config.target)]
-            here += judge_profile(config, serves_here=True)
+            here = [*judge_folder(config.model), *judge_profile(config, serves_here=True)]
             findings += [finding.under(("applications", i, "args")) for finding in here]
-            remarks += [remark.under(("applications", i, "args")) for remark in remark_classes(config, ours[i])]
+            elsewhere = (*judge_device(config.target), *remark_classes(config, ours[i]))
+            remarks += [remark.under(("applications", i, "args")) for remark in elsewhere]
     for i, config in configs.items():
         corpora = judge_corpora(config, ours[i], served_here)
         findings += [finding.under(("applications", i, "args")) for finding in corpora]

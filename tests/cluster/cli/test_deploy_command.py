@@ -76,6 +76,10 @@ def test_waiting_ends_when_everything_runs_and_says_where() -> None:
         ),
         (application("DEPLOY_FAILED", "", Gateway=("DEPLOY_FAILED", "OSError: port taken")), "Gateway: OSError: port"),
         (application("DEPLOY_FAILED", ""), "DEPLOY_FAILED"),
+        (
+            application("DEPLOY_FAILED", "", Draft=("DEPLOY_FAILED", "ray.exceptions.RayError\n\nActorDiedError()")),
+            "Draft: its process died as it started; its own log says more",
+        ),
     ],
 )
 def test_a_failure_is_one_line_with_its_cause(state: dict[str, object], cause: str) -> None:
@@ -106,6 +110,20 @@ def test_the_state_of_an_earlier_deployment_is_not_taken_for_the_new_one() -> No
     result = deploy(ScriptedServe(before=old, states=[old, old, new]), "--wait")
     assert result.exit_code == 1
     assert "ValueError: new" in result.stderr
+
+
+def test_a_deployment_that_finds_no_room_says_what_it_needs() -> None:
+    message = (
+        "Deployment 'Target' in application 'outrider' has 1 replicas that have taken more than 30s to be scheduled. "
+        "This may be due to waiting for the cluster to auto-scale or for a runtime environment to be installed. "
+        "Resources required for each replica: [{'CPU': 64.0}], total resources available: {'CPU': 2.0}. "
+        "Use `ray status` for more details."
+    )
+    unplaced = application("DEPLOYING", Target=("UPDATING", message))
+    unplaced["outrider"]["deployments"]["Target"]["replicas"] = []
+    result = deploy(ScriptedServe(states=[unplaced, application("RUNNING", Target=("HEALTHY", ""))]), "--wait")
+    told = "Starting Target 0/1 (no node has room: needs [{'CPU': 64.0}] for each replica; free in all: {'CPU': 2.0})"
+    assert told in result.stderr, result.stderr
 
 
 def test_waiting_has_an_end_and_says_what_serve_met_so_far() -> None:

@@ -28,6 +28,19 @@ def taken() -> Iterator[int]:
         yield server.getsockname()[1]
 
 
+def test_a_gpu_that_is_missing_is_named_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(serving, "PrivateRay")
+    monkeypatch.delattr(serving, "_fetch_models")
+    monkeypatch.setattr("outrider_cluster.config.device_check.may_have_gpu", lambda: False)
+    file = tmp_path / "cluster.yaml"
+    config = with_port("http_options.port", 0)
+    config["applications"][0]["args"]["target"]["device"] = "cuda"
+    file.write_text(yaml.safe_dump(config), encoding="utf-8")
+    result = CliRunner().invoke(app, ["serve", str(file)])
+    assert result.exit_code == 1
+    assert "target.device: needs a GPU, and this machine shows none of NVIDIA's, got cuda" in result.stderr
+
+
 @pytest.mark.parametrize("key", ["http_options.port", "gateway.http_port", "gateway.grpc_port"])
 def test_a_port_that_is_taken_is_named_before_anything_starts(
     key: str, taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

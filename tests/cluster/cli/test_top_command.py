@@ -112,6 +112,14 @@ def test_positions_without_verified_ids_are_left_out() -> None:
     assert row_of(text, "Pools", "ngram") == "ngram 1/2 3 - -"
 
 
+def test_what_others_say_is_shown_as_it_is_and_moves_no_terminal() -> None:
+    said = "ValueError: [/INST] [red]shape [1, 2]\x1b[31m"
+    workers = [{**STATUS["draft_workers"][0], "fault": said}]
+    now = metrics(1000)
+    text = shown(Moment({**STATUS, "draft_workers": workers}, now, now, None))
+    assert said.replace("\x1b", "\N{REPLACEMENT CHARACTER}") in text
+
+
 def test_lost_workers_are_shown_with_what_the_last_one_said() -> None:
     last = {"worker": "gone", "how": "fell silent", "fault": "ValueError: boom", "ago_s": 7.6}
     pools = [{**STATUS["pools"][0], "lost_workers": 3, "last_lost": last}, STATUS["pools"][1]]

@@ -1,4 +1,4 @@
-"""A file that asks for a GPU is refused where it is served without one, and only there."""
+"""A file that asks for a GPU is remarked on where there is none, for other nodes may have one."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def test_a_gpu_that_is_not_here_is_named(
     monkeypatch.setattr(device_check, "may_have_gpu", lambda: has_gpu)
     path = tmp_path / "cluster.yaml"
     path.write_text(FILE.replace("DEVICE", device))
-    found = validate_file(path).findings
+    validated = validate_file(path)
+    assert validated.findings == ()
+    found = validated.remarks
     assert [(finding.path[-2:], finding.line, finding.allowed) for finding in found] == (
         [(("target", "device"), 7, "cpu")] if is_found else []
     )
-    assert validate_file(path, served_here=False).findings == ()
+    assert validate_file(path, served_here=False).remarks == ()
 
 
 def test_another_device_is_refused_with_what_there_is(tmp_path: Path) -> None:
