@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from outrider_runtime.text.printable import printable
+from outrider_runtime.printable import printable
 
 MOST_CHARACTERS = 200
 _MOST_OF_KIND = 64
@@ -14,7 +14,7 @@ def kind_of(error: BaseException) -> str:
         name = str(type(error).__name__)
     except BaseException:  # classes of users may have classes of their own
         name = "an error without a name"
-    return _clean(name)[:_MOST_OF_KIND]
+    return printable(name[:_MOST_OF_KIND])[:_MOST_OF_KIND]
 
 
 def words_of(error: BaseException) -> str:
@@ -23,8 +23,4 @@ def words_of(error: BaseException) -> str:
         text = str(error)
     except BaseException as failure:  # the text is made by the user's code, which may raise anything
         text = f"(no text: {kind_of(failure)} while making it)"
-    return _clean(f"{kind_of(error)}: {text}"[:MOST_CHARACTERS])
-
-
-def _clean(text: str) -> str:
-    return printable(text).encode("utf-8", "replace").decode("utf-8")
+    return printable(f"{kind_of(error)}: {text}"[:MOST_CHARACTERS])[:MOST_CHARACTERS]

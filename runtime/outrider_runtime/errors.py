@@ -18,6 +18,8 @@ from __future__ import annotations
 
 import json
 
+from outrider_runtime.printable import printable
+
 
 class OutriderError(Exception):
     """Root of all errors raised by Outrider on purpose."""
@@ -117,5 +119,5 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 def _cut(text: str, limit: int) -> str:
-    shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: limit + 1])
+    shown = printable(text[: limit + 1])
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"

@@ -14,7 +14,7 @@ from outrider_cluster.cli.failure import CommandFailed, one_line
 from outrider_cluster.cli.headline import headline
 from outrider_cluster.cli.tables import number, percent, results_console, table
 from outrider_cluster.config.deployments import draft_deployment
-from outrider_runtime.text.printable import printable
+from outrider_runtime.printable import printable
 
 _TIMEOUT_S = 10.0
 _SCALING_COLUMNS = ("deployment", "running", "desired", "wanted", "min_replicas", "max_replicas", "reason")

@@ -9,7 +9,7 @@ from rich.console import Console, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from outrider_runtime.text.printable import printable
+from outrider_runtime.printable import printable
 
 _WIDE_CHARACTERS = 240
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from outrider_cluster.config.finding import Finding, show
+from outrider_cluster.config.path_form import path_problem
 from outrider_runtime.errors import ModelRefused
 from outrider_runtime.models.checks import check_model_folder
 from outrider_runtime.models.head_counts import DEMO_HEADS, head_counts_in
@@ -21,13 +22,12 @@ _PLACES = "demo, an absolute path, or a hub id"
 def judge_place(model: ModelSettings) -> Iterator[Finding]:
     """Places that every replica must find in the same way, and a revision of what has none."""
     for key, place, allowed in (("source", model.source, _PLACES), ("cache_dir", model.cache_dir, "an absolute path")):
-        if place is not None and place.startswith("~"):
-            problem = "begins with ~, which is another folder for every user"
+        if place is None:
+            continue
+        problem = path_problem(place, may_be_relative=key == "source" and not place.startswith("."))
+        if problem is not None:
             yield Finding(("model", key), problem, show((), place), allowed)
-        elif place is not None and (place.startswith(".") or (key == "cache_dir" and not place.startswith("/"))):
-            problem = "is a relative path, and replicas run in folders of their own"
-            yield Finding(("model", key), problem, show((), place), allowed)
-        elif place is not None and not place.startswith("/") and not _HUB_ID.fullmatch(place):
+        elif not place.startswith("/") and not _HUB_ID.fullmatch(place):
             yield Finding(("model", key), "is neither a path nor a hub id", show((), place), allowed)
     if model.revision is not None and (model.source == _DEMO or model.source.startswith("/")):
         yield Finding(("model", "revision"), "is for hub ids only", show((), model.revision), None, "Leave it out.")

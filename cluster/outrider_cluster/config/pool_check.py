@@ -15,6 +15,7 @@ from typing import Any
 from outrider_cluster.config.cluster import ClusterConfig
 from outrider_cluster.config.code_env import OTHER_FILES, OTHER_MODULES, WORKING_DIR, env_keys
 from outrider_cluster.config.finding import Finding, KeyPath, show
+from outrider_cluster.config.path_form import path_problem
 from outrider_draft.config import CORPUS_ENDINGS, CustomClassPoolSettings, SuffixPoolSettings
 
 _ENDINGS = f"{', '.join(CORPUS_ENDINGS[:-1])} or {CORPUS_ENDINGS[-1]}"
@@ -67,11 +68,7 @@ def _form_problem(file: str, env: frozenset[str]) -> str | None:
     """What is wrong on every machine."""
     if Path(file).suffix not in CORPUS_ENDINGS:
         return "has an ending that says nothing of its form"
-    if file.startswith("~"):
-        return "begins with ~, which is another folder for every user"
-    if not file.startswith("/") and WORKING_DIR not in env:
-        return "is a relative path, and replicas run in folders of their own"
-    return None
+    return path_problem(file, may_be_relative=WORKING_DIR in env)
 
 
 def _read_problem(file: Path) -> str | None:
