@@ -5,6 +5,7 @@ They have met over sockets, which also carry what rank 0 decides: that way nobod
 
 from __future__ import annotations
 
+import atexit
 import socket
 from collections.abc import Sequence
 from datetime import timedelta
@@ -27,7 +28,7 @@ class GroupRanks:
     """
 
     def __init__(self, group: dist.ProcessGroup) -> None:
-        self._group = group
+        self._group: dist.ProcessGroup | None = group
         self.rank = dist.get_rank(group)
         self.size = dist.get_world_size(group)
 
@@ -35,7 +36,7 @@ class GroupRanks:
         """The parts of all ranks in order."""
         data = part.contiguous().view(-1).view(torch.uint8)
         gathered = data.new_empty(self.size * len(data))
-        dist.all_gather_into_tensor(gathered, data, group=self._group)
+        dist.all_gather_single(gathered, data, group=self._group)
         return [of_rank.view(part.dtype).view(part.shape) for of_rank in gathered.view(self.size, -1).unbind()]
 
     def gather_first(self, part: torch.Tensor) -> Sequence[torch.Tensor] | None:
@@ -47,9 +48,20 @@ class GroupRanks:
         """Overwrite `values` by those of rank 0."""
         dist.broadcast(values, group=self._group, group_src=0)
 
+    def close(self) -> None:
+        """Leave the group and end its threads. Nothing is exchanged afterwards.
+
+        They let go of tensors late. One that does so when the interpreter is gone ends the process by SIGABRT; and they
+        live as long as anyone holds the group, though torch has destroyed it.
+        """
+        dist.destroy_process_group(self._group)
+        self._group = None
+
 
 def join_group(ranks: SocketRanks, backend: str, timeout_s: float) -> GroupRanks:
     """A process group of ranks that have met. All of them call it at the same time, once in a process.
+
+    It is left when the process ends.
 
     Args:
         ranks: more than one.
@@ -80,4 +92,6 @@ def join_group(ranks: SocketRanks, backend: str, timeout_s: float) -> GroupRanks
     dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.size, timeout=timeout)
     group = dist.group.WORLD
     assert group is not None, "it was just made"
-    return GroupRanks(group)
+    joined = GroupRanks(group)
+    atexit.register(joined.close)
+    return joined

@@ -56,6 +56,19 @@ ranks.broadcast(values)
 assert values.tolist() == [0, 1, 2, 3]
 """
 
+LEAVE = """
+import atexit
+
+def group_threads():
+    names = [name.read_text().strip() for name in pathlib.Path("/proc/self/task").glob("*/comm")]
+    return [name for name in names if "gloo" in name]
+
+ranks.gather_all(torch.zeros(3))
+assert group_threads()
+atexit._run_exitfuncs()
+assert group_threads() == []
+"""
+
 STEP = """
 from outrider_doubles.direct_recorder import DirectRecorder
 from outrider_doubles.ragged import Row, run_rows
@@ -101,6 +114,10 @@ def run_ranks(size: int, folder: Path, work: str) -> None:
 @pytest.mark.parametrize("size", [2, 3])
 def test_parts_arrive_in_order_and_sums_are_those_of_sockets(size: int, tmp_path: Path) -> None:
     run_ranks(size, tmp_path, EXCHANGE)
+
+
+def test_threads_end_before_the_interpreter_does(tmp_path: Path) -> None:
+    run_ranks(2, tmp_path, LEAVE)
 
 
 def test_a_model_that_is_split_says_what_the_whole_one_says(tmp_path: Path) -> None:
