@@ -20,9 +20,10 @@ from outrider_kernels.paged_attention_numba import AttentionTables, attend_run_b
 from outrider_kernels.panel_linear_numba import PAIRS
 from outrider_kernels.panel_linear_numba import multiply_panels as multiply_by_pairs
 from outrider_kernels.panel_product import PanelKernel
-from outrider_kernels.tile_attention_numba import CachedSequence, TileWorkspace, attend_run, new_workspace
+from outrider_kernels.tile_attention_numba import attend_run
 from outrider_kernels.tile_linear_numba import TILES
 from outrider_kernels.tile_linear_numba import multiply_panels as multiply_by_tiles
+from outrider_kernels.tile_workspace_numba import CachedSequence, TileWorkspace, new_workspace
 
 Floats = npt.NDArray[np.float32]
 Halves = npt.NDArray[np.uint16]

@@ -1,13 +1,17 @@
-"""Softmax over scores of 16 lines at once, one line in each lane of a vector register.
+"""Softmax over scores of up to 16 lines at once, one line in each lane of a vector register.
 
 What online softmax does between the two products of attention: find the largest score of each line, turn scores into
 weights, and round these as the second product wants them. LLVM does not vectorise numba's loops like this, so they are
 written in its own language here.
+
+Where there are 4 or 8 lines, a register holds these of 4 or 2 positions. A line's own numbers go the same way in any
+width: sums take positions in the same order, and the largest of them is the same in all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 from llvmlite import ir
@@ -16,6 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from outrider_kernels.code_loop import repeat
+from outrider_kernels.line_packing import LinePacking
 
 LANES = 16
 LOWEST = -1e30
@@ -31,91 +36,107 @@ _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693359375, -2.12194440e-4
 _POLYNOMIAL = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def scale_scores(_: Any, scores: Any, num_rows: Any, first: Any, scale: Any, seen: Any, tops: Any) -> Any:
-    """Scale scores, hide what a line does not see behind LOWEST, and raise the lines' largest scores.
+def _scale_scores_of(num_lines: int) -> Any:
+    """A function for compiled code: the first step of softmax for `num_lines` lines."""
 
-    Args:
-        scores: address of [num_rows, 16] float32, a row for each position.
-        num_rows: a multiple of 4, at least 4.
-        first: position of the first row.
-        scale: float32.
-        seen: address of [2, 16] int32: the first position that each line sees, and the one after the last.
-        tops: address of [16] float32; NaN among the scores may not show here, it does among the weights.
-    """
-    signature = types.void(types.intp, types.intp, types.intp, types.float32, types.intp, types.intp)
+    @intrinsic  # type: ignore[untyped-decorator]
+    def scale_scores(_: Any, scores: Any, num_rows: Any, first: Any, scale: Any, seen: Any, tops: Any) -> Any:
+        """Scale scores, hide what a line does not see behind LOWEST, and raise the lines' largest scores.
 
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        scores, num_rows, first, scale, seen, tops = arguments
-        code = _LineCode(builder)
-        scales = code.everywhere(scale)
-        near, far = code.load(seen, 0, _INTS), code.load(seen, 1, _INTS)
-        before = code.load(tops)
+        Args:
+            scores: address of [num_rows, 16] float32, a row for each position.
+            num_rows: a multiple of 16, at least 16.
+            first: position of the first row.
+            scale: float32.
+            seen: address of [2, 16] int32: the first position that each line sees, and the one after the last.
+            tops: address of [16] float32; NaN among the scores may not show here, it does among the weights.
+        """
+        signature = types.void(types.intp, types.intp, types.intp, types.float32, types.intp, types.intp)
 
-        def some(place: Any, largest: list[Any]) -> list[Any]:
-            rows = builder.mul(place, _INT64(_SIDE_BY_SIDE))
-            at = builder.add(scores, builder.mul(rows, _INT64(_VECTOR_BYTES)))
-            position = builder.trunc(builder.add(first, rows), _INT32)
-            found = []
-            for row, top in enumerate(largest):
-                positions = code.everywhere(builder.add(position, _INT32(row)))
-                visible = builder.and_(
-                    builder.icmp_signed(">=", positions, near), builder.icmp_signed("<", positions, far)
-                )
-                scaled = builder.fmul(code.load(at, row), scales)
-                score = builder.select(visible, scaled, code.number(LOWEST))
-                code.store(score, at, row)
-                found.append(code.larger(top, score))
-            return found
+        def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+            scores, num_rows, first, scale, seen, tops = arguments
+            code, packing = _LineCode(builder), LinePacking(builder, num_lines)
+            scales = code.everywhere(scale)
+            near, far = packing.repeated(seen, 0, _INT32), packing.repeated(seen, 1, _INT32)
+            rows_together = _SIDE_BY_SIDE * packing.rows
 
-        times = builder.udiv(num_rows, _INT64(_SIDE_BY_SIDE))
-        largest = repeat(builder, times, some, [before] * _SIDE_BY_SIDE)
-        code.store(code.larger(code.larger(*largest[:2]), code.larger(*largest[2:])), tops)
-        return context.get_dummy_value()
+            def some(place: Any, largest: list[Any]) -> list[Any]:
+                rows = builder.mul(place, _INT64(rows_together))
+                at = builder.add(scores, builder.mul(rows, _INT64(_VECTOR_BYTES)))
+                position = code.everywhere(builder.trunc(builder.add(first, rows), _INT32))
+                found = []
+                for vector, top in enumerate(largest):
+                    places = range(vector * packing.rows, (vector + 1) * packing.rows)
+                    positions = builder.add(position, packing.numbers(places))
+                    visible = builder.and_(
+                        builder.icmp_signed(">=", positions, near), builder.icmp_signed("<", positions, far)
+                    )
+                    scaled = builder.fmul(packing.load(at, places), scales)
+                    score = builder.select(visible, scaled, code.number(LOWEST))
+                    packing.store(score, at, places)
+                    found.append(code.larger(top, score))
+                return found
 
-    return signature, generate
+            times = builder.udiv(num_rows, _INT64(rows_together))
+            largest = repeat(builder, times, some, [packing.repeated(tops, 0, _FLOAT)] * _SIDE_BY_SIDE)
+            of_rows = code.larger(code.larger(*largest[:2]), code.larger(*largest[2:]))
+            packing.store_lines(reduce(code.larger, packing.parts(of_rows)), tops)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return scale_scores
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def weigh_scores(_: Any, scores: Any, num_blocks: Any, tops: Any, totals: Any, weights: Any) -> Any:
-    """Turn scores into weights exp(score - top), 0 where a line sees nothing, and add them to the lines' totals.
+def _weigh_scores_of(num_lines: int) -> Any:
+    """A function for compiled code: the second step of softmax for `num_lines` lines."""
 
-    Args:
-        scores: address of [num_blocks, 16, 16] float32: positions, lines.
-        num_blocks: at least one.
-        tops: address of [16] float32.
-        totals: address of [2, 16] float32: of even and odd positions.
-        weights: address of [num_blocks, 2, 8, 16, 2] bfloat16, written: of pairs of positions, 16 lines, rounded; then
-            what was rounded off.
-    """
-    signature = types.void(*[types.intp] * 5)
+    @intrinsic  # type: ignore[untyped-decorator]
+    def weigh_scores(_: Any, scores: Any, num_blocks: Any, tops: Any, totals: Any, weights: Any) -> Any:
+        """Turn scores into weights exp(score - top), 0 where a line sees nothing, and add them to the lines' totals.
 
-    def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-        scores, num_blocks, tops, totals, weights = arguments
-        code = _LineCode(builder)
-        top = code.load(tops)
+        Args:
+            scores: address of [num_blocks, 16, 16] float32: positions, lines.
+            num_blocks: at least one.
+            tops: address of [16] float32.
+            totals: address of [2, 16] float32: of even and odd positions.
+            weights: address of [num_blocks, 2, 8, 16, 2] bfloat16, written for these lines: of pairs of positions, 16
+                lines, rounded; then what was rounded off.
+        """
+        signature = types.void(*[types.intp] * 5)
 
-        def block(place: Any, sums: list[Any]) -> list[Any]:
-            scores_at = builder.add(scores, builder.mul(place, _INT64(LANES * _VECTOR_BYTES)))
-            weights_at = builder.add(weights, builder.mul(place, _INT64(LANES * _VECTOR_BYTES)))
+        def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
+            scores, num_blocks, tops, totals, weights = arguments
+            code, packing = _LineCode(builder), LinePacking(builder, num_lines)
+            top = packing.repeated(tops, 0, _FLOAT)
+            pairs = range(packing.rows)
 
-            def pair(place: Any, sums: list[Any]) -> list[Any]:
-                from_ = builder.add(scores_at, builder.mul(place, _INT64(2 * _VECTOR_BYTES)))
-                to = builder.add(weights_at, builder.mul(place, _INT64(_VECTOR_BYTES)))
-                both = [code.weight(code.load(from_, odd), top) for odd in (0, 1)]
-                rounded, rest = code.paired(*both)
-                code.store(rounded, to)
-                code.store(rest, to, LANES // 2)
-                return [builder.fadd(total, weight) for total, weight in zip(sums, both, strict=True)]
+            def block(place: Any, sums: list[Any]) -> list[Any]:
+                scores_at = builder.add(scores, builder.mul(place, _INT64(LANES * _VECTOR_BYTES)))
+                weights_at = builder.add(weights, builder.mul(place, _INT64(LANES * _VECTOR_BYTES)))
 
-            return repeat(builder, _INT64(LANES // 2), pair, sums)
+                def some_pairs(place: Any, sums: list[Any]) -> list[Any]:
+                    from_ = builder.add(scores_at, builder.mul(place, _INT64(2 * packing.rows * _VECTOR_BYTES)))
+                    to = builder.add(weights_at, builder.mul(place, _INT64(packing.rows * _VECTOR_BYTES)))
+                    both = [code.weight(packing.load(from_, [2 * pair + odd for pair in pairs]), top) for odd in (0, 1)]
+                    rounded, rest = code.paired(*both)
+                    packing.store(rounded, to, pairs)
+                    packing.store(rest, to, [LANES // 2 + pair for pair in pairs])
+                    return [
+                        reduce(builder.fadd, packing.parts(weight), total)
+                        for total, weight in zip(sums, both, strict=True)
+                    ]
 
-        after = repeat(builder, num_blocks, block, [code.load(totals, odd) for odd in (0, 1)])
-        for odd, total in enumerate(after):
-            code.store(total, totals, odd)
-        return context.get_dummy_value()
+                return repeat(builder, _INT64(LANES // 2 // packing.rows), some_pairs, sums)
 
-    return signature, generate
+            after = repeat(builder, num_blocks, block, [packing.load_lines(totals, odd) for odd in (0, 1)])
+            for odd, total in enumerate(after):
+                packing.store_lines(total, totals, odd)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return weigh_scores
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -217,10 +238,14 @@ class _LineCode:
 
         repeat(self._builder, num_rows, row)
 
-    def load(self, address: Any, row: int = 0, kind: Any = _FLOATS) -> Any:
-        place = self._builder.inttoptr(self._builder.add(address, _INT64(row * _VECTOR_BYTES)), kind.as_pointer())
+    def load(self, address: Any, row: int = 0) -> Any:
+        place = self._builder.inttoptr(self._builder.add(address, _INT64(row * _VECTOR_BYTES)), _FLOATS.as_pointer())
         return self._builder.load(place, align=4)
 
     def store(self, vector: Any, address: Any, row: int = 0) -> None:
         place = self._builder.add(address, _INT64(row * _VECTOR_BYTES))
         self._builder.store(vector, self._builder.inttoptr(place, vector.type.as_pointer()), align=4)
+
+
+scale_scores_of_4, scale_scores_of_8, scale_scores_of_16 = (_scale_scores_of(lines) for lines in (4, 8, LANES))
+weigh_scores_of_4, weigh_scores_of_8, weigh_scores_of_16 = (_weigh_scores_of(lines) for lines in (4, 8, LANES))

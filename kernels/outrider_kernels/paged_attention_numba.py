@@ -22,7 +22,8 @@ from outrider_kernels.number_formats_numba import Numbers, floats_of, widen
 from outrider_kernels.online_softmax_numba import finish, new_lines, take_block
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.row_parts import is_worth_sharing
-from outrider_kernels.tile_attention_numba import CachedSequence, attend_run, new_workspace
+from outrider_kernels.tile_attention_numba import attend_run
+from outrider_kernels.tile_workspace_numba import CachedSequence, new_workspace
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]

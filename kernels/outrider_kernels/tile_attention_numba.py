@@ -10,8 +10,6 @@ Of a query and of a weight 16 bits count, subnormal numbers are 0, and an infini
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
@@ -22,7 +20,6 @@ from outrider_kernels.attention_tiles_numba import (
     MOST_TILES,
     STEP_DIMENSIONS,
     WEIGHT_BYTES,
-    new_config,
     scores_of_1,
     scores_of_2,
     scores_of_3,
@@ -32,80 +29,29 @@ from outrider_kernels.attention_tiles_numba import (
     values_of_4,
 )
 from outrider_kernels.compiling import FUSED, compiled
-from outrider_kernels.line_softmax_numba import LOWEST, divide_rows, scale_scores, shrink_rows, weigh_scores
+from outrider_kernels.line_softmax_numba import (
+    LOWEST,
+    divide_rows,
+    scale_scores_of_4,
+    scale_scores_of_8,
+    scale_scores_of_16,
+    shrink_rows,
+    weigh_scores_of_4,
+    weigh_scores_of_8,
+    weigh_scores_of_16,
+)
 from outrider_kernels.paged_attention import BLOCK_SIZE
 from outrider_kernels.paired_queries_numba import pair_query
 from outrider_kernels.tile_dot_numba import configure_tiles, release_tiles
+from outrider_kernels.tile_workspace_numba import SEGMENT, CachedSequence, TileWorkspace
 
 Floats = npt.NDArray[np.float32]
 Halves = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.int32]
 
-SEGMENT = 256
-"""Positions between which sums start from a new largest score."""
 _BLOCKS = SEGMENT // BLOCK_SIZE
 _INFINITE = np.uint16(0x7F80)
 _HALF_BYTES = 2
-
-
-class CachedSequence(NamedTuple):
-    """Keys and values of one key-value head of one sequence."""
-
-    keys: Halves
-    """[num_blocks, KH, 16, D]"""
-    values: Halves
-    """[num_blocks, KH, D, 16]"""
-    table: Ints
-    """[W] its blocks."""
-    kv_head: int
-
-
-class TileWorkspace(NamedTuple):
-    """Memory for runs of up to G groups of 16 lines. What is left of a last group sees what its first line sees."""
-
-    queries: Halves
-    """[G, D / 32, 2, 16, 32] of pairs of dimensions, 16 lines, rounded; then what was rounded off."""
-    seen: Ints
-    """[G, 2, 16] the first position that a line sees, and the one after the last."""
-    tops: Floats
-    """[G, 16] largest score so far."""
-    totals: Floats
-    """[G, 2, 16] sums of weights of even and odd positions, relative to exp(top)."""
-    sums: Floats
-    """[G, D, 16] weighted sums of values, relative to exp(top)."""
-    addresses: npt.NDArray[np.int64]
-    """[2, SEGMENT / 16] of the keys and of the values of a segment's blocks."""
-    scores: Floats
-    """[SEGMENT, 16] of one group."""
-    weights: Halves
-    """[SEGMENT / 16, 2, 8, 32] of one group: of pairs of positions, 16 lines, rounded; then what was rounded off."""
-    tops_before: Floats
-    """[16]"""
-    visible: Halves
-    """[D, 16] what one line sees of a block's values."""
-    line_sums: Floats
-    """[2, D, 16] before a block, and after it for one line."""
-    config: npt.NDArray[np.uint8]
-
-
-@compiled()
-def new_workspace(num_lines: int, size: int) -> TileWorkspace:
-    """For runs of up to `num_lines` lines of heads of `size` dimensions."""
-    groups = (num_lines + LINES - 1) // LINES
-    return TileWorkspace(
-        np.zeros((groups, size // STEP_DIMENSIONS, 2, STEP_DIMENSIONS // 2, 2 * LINES), np.uint16),
-        np.empty((groups, 2, LINES), np.int32),
-        np.empty((groups, LINES), np.float32),
-        np.empty((groups, 2, LINES), np.float32),
-        np.empty((groups, size, LINES), np.float32),
-        np.empty((2, _BLOCKS), np.int64),
-        np.empty((SEGMENT, LINES), np.float32),
-        np.empty((_BLOCKS, 2, BLOCK_SIZE // 2, 2 * LINES), np.uint16),
-        np.empty(LINES, np.float32),
-        np.empty((size, BLOCK_SIZE), np.uint16),
-        np.empty((2, size, LINES), np.float32),
-        new_config(),
-    )
 
 
 @compiled(fastmath=FUSED)
@@ -124,6 +70,7 @@ def attend_run(
         work: for T * heads lines at least.
         out: [T, heads, D], written.
     """
+    num_lines = queries.shape[0] * queries.shape[1]
     groups = _begin(work, queries, positions, window)
     start = max(0, positions.min() - window + 1) if window > 0 else 0
     end = positions.max() + 1
@@ -135,7 +82,7 @@ def attend_run(
             first = max(near, seen[0].min()) // BLOCK_SIZE
             after = (min(far, seen[1].max()) - 1) // BLOCK_SIZE + 1
             if first < after:
-                _take_segment(work, cached, group, first, after, scale)
+                _take_segment(work, cached, group, num_lines - group * LINES, first, after, scale)
     release_tiles()
     _finish(work, groups, out)
 
@@ -151,19 +98,42 @@ def _find_blocks(cached: CachedSequence, work: TileWorkspace, first: int, after:
 
 @compiled(fastmath=FUSED)
 def _take_segment(
-    work: TileWorkspace, cached: CachedSequence, group: int, first: int, after: int, scale: np.float32
+    work: TileWorkspace, cached: CachedSequence, group: int, num_lines: int, first: int, after: int, scale: np.float32
 ) -> None:
-    """Let a group see blocks [first, after) of one segment."""
+    """Let a group, of `num_lines` lines or full, see blocks [first, after) of one segment."""
     num_blocks, size = after - first, work.sums.shape[1]
     seen, tops, totals, sums = work.seen[group], work.tops[group], work.totals[group], work.sums[group]
-    scores_at, tops_at, totals_at = work.scores.ctypes.data, tops.ctypes.data, totals.ctypes.data
+    tops_at = tops.ctypes.data
     work.tops_before[:] = tops
     _score(work, work.queries[group], first % _BLOCKS, num_blocks)
-    scale_scores(scores_at, num_blocks * BLOCK_SIZE, first * BLOCK_SIZE, scale, seen.ctypes.data, tops_at)
-    shrink_rows(totals_at, 2, work.tops_before.ctypes.data, tops_at)
+    _scale(num_lines, work.scores.ctypes.data, num_blocks, first, scale, seen.ctypes.data, tops_at)
+    shrink_rows(totals.ctypes.data, 2, work.tops_before.ctypes.data, tops_at)
     shrink_rows(sums.ctypes.data, size, work.tops_before.ctypes.data, tops_at)
-    weigh_scores(scores_at, num_blocks, tops_at, totals_at, work.weights.ctypes.data)
+    _weigh(num_lines, work.scores.ctypes.data, num_blocks, tops_at, totals.ctypes.data, work.weights.ctypes.data)
     _add_values(cached, work, seen, sums, first, num_blocks)
+
+
+@compiled()
+def _scale(num_lines: int, scores: int, num_blocks: int, first: int, scale: np.float32, seen: int, tops: int) -> None:
+    """`scale_scores` in vectors that hold as many positions of the lines as go in, given addresses."""
+    num_rows, position = num_blocks * BLOCK_SIZE, first * BLOCK_SIZE
+    if num_lines <= 4:
+        scale_scores_of_4(scores, num_rows, position, scale, seen, tops)
+    elif num_lines <= 8:
+        scale_scores_of_8(scores, num_rows, position, scale, seen, tops)
+    else:
+        scale_scores_of_16(scores, num_rows, position, scale, seen, tops)
+
+
+@compiled()
+def _weigh(num_lines: int, scores: int, num_blocks: int, tops: int, totals: int, weights: int) -> None:
+    """`weigh_scores` in the same vectors."""
+    if num_lines <= 4:
+        weigh_scores_of_4(scores, num_blocks, tops, totals, weights)
+    elif num_lines <= 8:
+        weigh_scores_of_8(scores, num_blocks, tops, totals, weights)
+    else:
+        weigh_scores_of_16(scores, num_blocks, tops, totals, weights)
 
 
 @compiled()

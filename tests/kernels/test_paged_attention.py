@@ -127,6 +127,15 @@ def test_segments_of_long_rows_are_joined_without_a_trace(shape: Shape) -> None:
     assert cached.attend(tokens) == {token: cached.attend([token])[token] for token in tokens}
 
 
+@pytest.mark.skipif(not has_tile_products(), reason="no tile registers here")
+@pytest.mark.parametrize("heads", [1, 3, 4, 5, 8, 9, 16])
+def test_how_many_lines_go_together_does_not_show_in_their_bits(heads: int) -> None:
+    cached = Cached(Shape(17, 1, 64, window=290, kind=np.uint16, for_tiles=True), [300])
+    queries, *others = cached.arguments([(0, 299)])
+    some = paged_attention(np.ascontiguousarray(queries[:, :heads]), *others)
+    assert some.tobytes() == paged_attention(queries, *others)[:, :heads].tobytes()
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_a_query_gives_the_same_bits_alone_among_neighbours_and_in_any_chunk(shape: Shape) -> None:
     cached = Cached(shape)
