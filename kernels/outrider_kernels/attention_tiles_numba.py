@@ -2,9 +2,8 @@
 
 A line is one query of one head. Lines are the columns of every result, so that what happens to scores between the
 products happens to 16 lines in every vector. Keys and values go in as the cache holds them, in bfloat16, keys by
-position and values by dimension. Queries and weights are float32 and go in as two bfloat16 each, what was rounded off
-the first being the second, which keeps 16 bits of their numbers. Each number of a result is a chain of its own
-(`tile_dot_numba`): bits depend neither on the other lines nor on their place.
+position and values by dimension; queries and weights go in rounded to bfloat16. Each number of a result is a chain of
+its own (`tile_dot_numba`): bits depend neither on the other lines nor on their place.
 """
 
 from __future__ import annotations
@@ -34,26 +33,21 @@ MOST_TILES = 4
 """Times BLOCK_SIZE dimensions whose values are summed together."""
 LINE_BYTES = 4 * LINES
 WEIGHT_BYTES = TILE_BYTES // 2
-"""Of a block's weights for 16 lines, rounded."""
+"""Of a block's weights for 16 lines."""
 _BLOCK_BYTES = BLOCK_SIZE * LINE_BYTES
 _CACHED_BYTES = 2 * BLOCK_SIZE
-_LEFT, _HIGH, _LOW = (4, 5), 6, 7
+_LEFT, _RIGHT = (4, 5), 6
 
 
 @compiled()
-def new_config() -> npt.NDArray[np.uint8]:
-    """Memory for the shapes of tile registers."""
-    return np.zeros(CONFIG_BYTES, np.uint8)
-
-
-@compiled()
-def shape_tiles(config: npt.NDArray[np.uint8], inputs: int) -> None:
+def tile_config(inputs: int) -> npt.NDArray[np.uint8]:
     """Shapes of the tile registers for products that sum `inputs` (16 or 32) numbers at a time."""
-    config[:] = 0
+    config = np.zeros(CONFIG_BYTES, np.uint8)
     config[0] = 1
     for tile in range(8):
         config[16 + 2 * tile] = 2 * inputs if tile in (4, 5) else 64
         config[48 + tile] = inputs // 2 if tile > 5 else 16
+    return config
 
 
 def _scores_of(num_blocks: int) -> Any:
@@ -65,7 +59,7 @@ def _scores_of(num_blocks: int) -> Any:
 
         Args:
             blocks: tuple of the addresses of keys [16, size] bfloat16.
-            queries: of tiles [num_steps, 2, 16, 32]: of pairs of dimensions, 16 lines, rounded; then what was rounded.
+            queries: of tiles [num_steps, 16, 32] bfloat16: of pairs of dimensions, 16 lines.
             num_steps: of STEP_DIMENSIONS dimensions each.
             scores: their address.
         """
@@ -80,14 +74,12 @@ def _scores_of(num_blocks: int) -> Any:
 
             def step(place: Any, _: list[Any]) -> list[Any]:
                 keys_at = builder.mul(place, INT64(2 * STEP_DIMENSIONS))
-                queries_at = builder.add(queries, builder.mul(place, INT64(2 * TILE_BYTES)))
-                load_tile(builder, _HIGH, queries_at, INT64(LINE_BYTES))
-                load_tile(builder, _LOW, builder.add(queries_at, INT64(TILE_BYTES)), INT64(LINE_BYTES))
+                queries_at = builder.add(queries, builder.mul(place, INT64(TILE_BYTES)))
+                load_tile(builder, _RIGHT, queries_at, INT64(LINE_BYTES))
                 for block, keys in enumerate(blocks):
                     left = _LEFT[block % 2]
                     load_tile(builder, left, builder.add(keys, keys_at), row_bytes)
-                    add_product(builder, block, left, _HIGH)
-                    add_product(builder, block, left, _LOW)
+                    add_product(builder, block, left, _RIGHT)
                 return []
 
             repeat(builder, num_steps, step)
@@ -110,7 +102,7 @@ def _values_of(num_tiles: int) -> Any:
         Args:
             values: address of [num_blocks] addresses of values [size, 16] bfloat16.
             offset: from there to the first of the dimensions.
-            weights: of [num_blocks, 2, 8, 32] bfloat16: of pairs of positions, 16 lines, rounded; then the rest.
+            weights: of [num_blocks, 8, 32] bfloat16: of pairs of positions, 16 lines.
             num_blocks: at least one.
             sums: their address.
         """
@@ -126,15 +118,13 @@ def _values_of(num_tiles: int) -> Any:
                     builder.add(values, builder.mul(place, INT64(8))), ir.IntType(64).as_pointer()
                 )
                 values_at = builder.add(builder.load(listed), offset)
-                weights_at = builder.add(weights, builder.mul(place, INT64(2 * WEIGHT_BYTES)))
-                load_tile(builder, _HIGH, weights_at, INT64(LINE_BYTES))
-                load_tile(builder, _LOW, builder.add(weights_at, INT64(WEIGHT_BYTES)), INT64(LINE_BYTES))
+                weights_at = builder.add(weights, builder.mul(place, INT64(WEIGHT_BYTES)))
+                load_tile(builder, _RIGHT, weights_at, INT64(LINE_BYTES))
                 for tile in range(num_tiles):
                     left = _LEFT[tile % 2]
                     at = builder.add(values_at, INT64(tile * BLOCK_SIZE * _CACHED_BYTES))
                     load_tile(builder, left, at, INT64(_CACHED_BYTES))
-                    add_product(builder, tile, left, _HIGH)
-                    add_product(builder, tile, left, _LOW)
+                    add_product(builder, tile, left, _RIGHT)
                 return []
 
             repeat(builder, num_blocks, step)

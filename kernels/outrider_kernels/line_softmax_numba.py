@@ -95,13 +95,15 @@ def _weigh_scores_of(num_lines: int) -> Any:
     def weigh_scores(_: Any, scores: Any, num_blocks: Any, tops: Any, totals: Any, weights: Any) -> Any:
         """Turn scores into weights exp(score - top), 0 where a line sees nothing, and add them to the lines' totals.
 
+        Weights are rounded first, as transformers' attention rounds its: totals are sums of what weighs the values.
+
         Args:
             scores: address of [num_blocks, 16, 16] float32: positions, lines.
             num_blocks: at least one.
             tops: address of [16] float32.
             totals: address of [2, 16] float32: of even and odd positions.
-            weights: address of [num_blocks, 2, 8, 16, 2] bfloat16, written for these lines: of pairs of positions, 16
-                lines, rounded; then what was rounded off.
+            weights: address of [num_blocks, 8, 16, 2] bfloat16, written for these lines: of pairs of positions, 16
+                lines.
         """
         signature = types.void(*[types.intp] * 5)
 
@@ -113,15 +115,14 @@ def _weigh_scores_of(num_lines: int) -> Any:
 
             def block(place: Any, sums: list[Any]) -> list[Any]:
                 scores_at = builder.add(scores, builder.mul(place, _INT64(LANES * _VECTOR_BYTES)))
-                weights_at = builder.add(weights, builder.mul(place, _INT64(LANES * _VECTOR_BYTES)))
+                weights_at = builder.add(weights, builder.mul(place, _INT64(LANES // 2 * _VECTOR_BYTES)))
 
                 def some_pairs(place: Any, sums: list[Any]) -> list[Any]:
                     from_ = builder.add(scores_at, builder.mul(place, _INT64(2 * packing.rows * _VECTOR_BYTES)))
                     to = builder.add(weights_at, builder.mul(place, _INT64(packing.rows * _VECTOR_BYTES)))
-                    both = [code.weight(packing.load(from_, [2 * pair + odd for pair in pairs]), top) for odd in (0, 1)]
-                    rounded, rest = code.paired(*both)
-                    packing.store(rounded, to, pairs)
-                    packing.store(rest, to, [LANES // 2 + pair for pair in pairs])
+                    found = [packing.load(from_, [2 * pair + odd for pair in pairs]) for odd in (0, 1)]
+                    both = [code.rounded(code.weight(score, top)) for score in found]
+                    packing.store(code.paired(*both), to, pairs)
                     return [
                         reduce(builder.fadd, packing.parts(weight), total)
                         for total, weight in zip(sums, both, strict=True)
@@ -206,22 +207,15 @@ class _LineCode:
         bits = builder.add(builder.bitcast(of_rest, _INTS), builder.shl(n, _INTS([23] * LANES)))
         return builder.bitcast(bits, _FLOATS)
 
-    def paired(self, even: Any, odd: Any) -> tuple[Any, Any]:
-        """Pairs of bfloat16 of two vectors: rounded, and what was rounded off."""
-        builder = self._builder
-        high = [self._up_to_half(vector) for vector in (even, odd)]
-        kept = [builder.and_(bits, _INTS([-65536] * LANES)) for bits in high]
-        rest = [
-            self._up_to_half(builder.fsub(vector, builder.bitcast(bits, _FLOATS)))
-            for vector, bits in zip((even, odd), kept, strict=True)
-        ]
-        half = _INTS([16] * LANES)
-        rest_of_odd = builder.and_(rest[1], _INTS([-65536] * LANES))
-        return builder.or_(builder.lshr(high[0], half), kept[1]), builder.or_(builder.lshr(rest[0], half), rest_of_odd)
+    def rounded(self, vector: Any) -> Any:
+        """To bfloat16, halves away from 0. NaN stays NaN."""
+        bits = self._builder.add(self._builder.bitcast(vector, _INTS), _INTS([0x8000] * LANES))
+        return self._builder.bitcast(self._builder.and_(bits, _INTS([-65536] * LANES)), _FLOATS)
 
-    def _up_to_half(self, vector: Any) -> Any:
-        """Bits whose upper half is the nearest bfloat16."""
-        return self._builder.add(self._builder.bitcast(vector, _INTS), _INTS([0x8000] * LANES))
+    def paired(self, even: Any, odd: Any) -> Any:
+        """Pairs of bfloat16 of two rounded vectors."""
+        low = self._builder.lshr(self._builder.bitcast(even, _INTS), _INTS([16] * LANES))
+        return self._builder.bitcast(self._builder.or_(low, self._builder.bitcast(odd, _INTS)), _FLOATS)
 
     def _fma(self, left: Any, right: Any, to: Any) -> Any:
         kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)

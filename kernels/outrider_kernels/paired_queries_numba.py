@@ -1,4 +1,4 @@
-"""Queries as tile registers take them: pairs of dimensions, 16 lines side by side, each number in two halves."""
+"""Queries as tile registers take them: pairs of dimensions, 16 lines side by side, in bfloat16."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def pair_query(_: Any, query: Any, num_steps: Any, lane: Any, paired: Any) -> An
         query: of [32 num_steps] float32.
         num_steps: at least one.
         lane: of the line.
-        paired: of [num_steps, 2, 16, 16, 2] bfloat16: pairs of dimensions, lines; numbers rounded to the nearest, and
-            what was rounded off.
+        paired: of [num_steps, 16, 16, 2] bfloat16: pairs of dimensions, lines; numbers are rounded to the nearest.
     """
     signature = types.void(*[types.intp] * 4)
 
@@ -40,10 +39,9 @@ def pair_query(_: Any, query: Any, num_steps: Any, lane: Any, paired: Any) -> An
             for half in (0, 1):
                 offset = builder.add(builder.mul(step, _INT64(8 * _LANES)), _INT64(4 * _LANES * half))
                 numbers = builder.load(builder.inttoptr(builder.add(query, offset), _FLOATS.as_pointer()), align=4)
-                at = builder.add(to, builder.mul(step, _INT64(2 * _TILE_BYTES)))
-                for part, bits in enumerate(_in_halves(builder, numbers)):
-                    rows = builder.add(at, _INT64(part * _TILE_BYTES + half * _LANES // 2 * _ROW_BYTES))
-                    _scatter(builder, bits, rows)
+                at = builder.add(to, builder.mul(step, _INT64(_TILE_BYTES)))
+                rows = builder.add(at, _INT64(half * _LANES // 2 * _ROW_BYTES))
+                _scatter(builder, _up_to_half(builder, numbers), rows)
             return []
 
         repeat(builder, num_steps, write)
@@ -52,14 +50,8 @@ def pair_query(_: Any, query: Any, num_steps: Any, lane: Any, paired: Any) -> An
     return signature, generate
 
 
-def _in_halves(builder: Any, numbers: Any) -> list[Any]:
-    """Bits whose upper halves are bfloat16: the nearest one, and that of the rest."""
-    high = _up_to_half(builder, numbers)
-    kept = builder.bitcast(builder.and_(high, _INTS([-65536] * _LANES)), _FLOATS)
-    return [high, _up_to_half(builder, builder.fsub(numbers, kept))]
-
-
 def _up_to_half(builder: Any, numbers: Any) -> Any:
+    """Bits whose upper halves are the nearest bfloat16."""
     bits = builder.add(builder.bitcast(numbers, _INTS), _INTS([0x8000] * _LANES))
     is_nan = builder.fcmp_unordered("uno", numbers, numbers)
     return builder.select(is_nan, _INTS([_NAN_BITS] * _LANES), bits)

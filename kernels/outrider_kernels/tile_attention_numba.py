@@ -5,7 +5,8 @@ within one a line's sums go over blocks in ascending order, whatever it does not
 line's position and on the window alone. A block of which some line does not see all may hold anything there, NaN
 included, which 0 does not take away; it is then added for each line by itself.
 
-Of a query and of a weight 16 bits count, subnormal numbers are 0, and an infinite key or value that is seen gives NaN.
+Queries and weights are rounded to bfloat16 before they are multiplied, as the model rounds its queries and transformers
+its weights. Subnormal numbers are 0, and an infinite key or value that is seen gives NaN.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from outrider_kernels.attention_tiles_numba import (
     scores_of_2,
     scores_of_3,
     scores_of_4,
-    shape_tiles,
     values_of_2,
     values_of_4,
 )
@@ -139,8 +139,7 @@ def _weigh(num_lines: int, scores: int, num_blocks: int, tops: int, totals: int,
 @compiled()
 def _score(work: TileWorkspace, queries: Halves, first: int, num_blocks: int) -> None:
     """Scores of one group with blocks from `first` of the segment on, unscaled."""
-    shape_tiles(work.config, STEP_DIMENSIONS)
-    configure_tiles(work.config.ctypes.data)
+    configure_tiles(work.score_config.ctypes.data)
     keys, queries_at, steps = work.addresses[0], queries.ctypes.data, queries.shape[0]
     for b in range(first, first + num_blocks, MOST_BLOCKS):
         left = first + num_blocks - b
@@ -160,8 +159,7 @@ def _add_values(
     cached: CachedSequence, work: TileWorkspace, seen: Ints, sums: Floats, first: int, num_blocks: int
 ) -> None:
     """Values of one group by weight, as many blocks together as need no care."""
-    shape_tiles(work.config, BLOCK_SIZE)
-    configure_tiles(work.config.ctypes.data)
+    configure_tiles(work.value_config.ctypes.data)
     newest, oldest = seen[0].max(), seen[1].min()
     at, done = first % _BLOCKS, 0
     for b in range(num_blocks):
@@ -193,7 +191,7 @@ def _add_blocks(
     """Blocks at some addresses; their weights start at `first` of the workspace."""
     if num_blocks <= 0:
         return
-    weights_at = work.weights.ctypes.data + first * 2 * WEIGHT_BYTES
+    weights_at = work.weights.ctypes.data + first * WEIGHT_BYTES
     size, wide = sums.shape[0], MOST_TILES * BLOCK_SIZE
     for x in range(0, size - wide + 1, wide):
         at, offset = sums.ctypes.data + x * LINE_BYTES, x * BLOCK_SIZE * _HALF_BYTES

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from outrider_kernels.attention_tiles_numba import LINES, STEP_DIMENSIONS, new_config
+from outrider_kernels.attention_tiles_numba import LINES, STEP_DIMENSIONS, tile_config
 from outrider_kernels.compiling import compiled
 from outrider_kernels.paged_attention import BLOCK_SIZE
 
@@ -35,7 +35,7 @@ class TileWorkspace(NamedTuple):
     """Memory for runs of up to G groups of 16 lines. What is left of a last group sees what its first line sees."""
 
     queries: Halves
-    """[G, D / 32, 2, 16, 32] of pairs of dimensions, 16 lines, rounded; then what was rounded off."""
+    """[G, D / 32, 16, 32] of pairs of dimensions, 16 lines."""
     seen: Ints
     """[G, 2, 16] the first position that a line sees, and the one after the last."""
     tops: Floats
@@ -49,14 +49,17 @@ class TileWorkspace(NamedTuple):
     scores: Floats
     """[SEGMENT, 16] of one group."""
     weights: Halves
-    """[SEGMENT / 16, 2, 8, 32] of one group: of pairs of positions, 16 lines, rounded; then what was rounded off."""
+    """[SEGMENT / 16, 8, 32] of one group: of pairs of positions, 16 lines."""
     tops_before: Floats
     """[16]"""
     visible: Halves
     """[D, 16] what one line sees of a block's values."""
     line_sums: Floats
     """[2, D, 16] before a block, and after it for one line."""
-    config: npt.NDArray[np.uint8]
+    score_config: npt.NDArray[np.uint8]
+    """Shapes of tile registers for products with keys."""
+    value_config: npt.NDArray[np.uint8]
+    """The same with values."""
 
 
 @compiled()
@@ -64,16 +67,17 @@ def new_workspace(num_lines: int, size: int) -> TileWorkspace:
     """For runs of up to `num_lines` lines of heads of `size` dimensions."""
     groups = (num_lines + LINES - 1) // LINES
     return TileWorkspace(
-        np.zeros((groups, size // STEP_DIMENSIONS, 2, STEP_DIMENSIONS // 2, 2 * LINES), np.uint16),
+        np.zeros((groups, size // STEP_DIMENSIONS, STEP_DIMENSIONS // 2, 2 * LINES), np.uint16),
         np.empty((groups, 2, LINES), np.int32),
         np.empty((groups, LINES), np.float32),
         np.empty((groups, 2, LINES), np.float32),
         np.empty((groups, size, LINES), np.float32),
         np.empty((2, SEGMENT // BLOCK_SIZE), np.int64),
         np.empty((SEGMENT, LINES), np.float32),
-        np.empty((SEGMENT // BLOCK_SIZE, 2, BLOCK_SIZE // 2, 2 * LINES), np.uint16),
+        np.empty((SEGMENT // BLOCK_SIZE, BLOCK_SIZE // 2, 2 * LINES), np.uint16),
         np.empty(LINES, np.float32),
         np.empty((size, BLOCK_SIZE), np.uint16),
         np.empty((2, size, LINES), np.float32),
-        new_config(),
+        tile_config(STEP_DIMENSIONS),
+        tile_config(BLOCK_SIZE),
     )
