@@ -42,3 +42,18 @@ def repeat(
     builder.cbranch(builder.icmp_signed("<", following, end), body, after)
     builder.position_at_end(after)
     return stepped
+
+
+def repeat_if_any(
+    builder: Any, end: Any, step: Callable[[Any, list[Any]], list[Any]], before: Sequence[Any]
+) -> list[Any]:
+    """`repeat`, or nothing where `end` is 0."""
+    start = builder.block
+    with builder.if_then(builder.icmp_signed(">", end, _INT64(0))):
+        stepped = repeat(builder, end, step, before)
+        last = builder.block
+    merged = [builder.phi(value.type) for value in before]
+    for phi, old, new in zip(merged, before, stepped, strict=True):
+        phi.add_incoming(old, start)
+        phi.add_incoming(new, last)
+    return merged

@@ -10,7 +10,7 @@ width: sums take positions in the same order, and the largest of them is the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
@@ -19,7 +19,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from outrider_kernels.code_loop import repeat
+from outrider_kernels.code_loop import repeat, repeat_if_any
 from outrider_kernels.line_packing import LinePacking
 
 LANES = 16
@@ -30,55 +30,71 @@ _SIDE_BY_SIDE = 4
 """Rows whose largest score is sought apart, so that comparisons do not wait for each other."""
 _FLOAT, _INT32, _INT64 = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT32, LANES)
-_SMALLEST_EXPONENT = -87.0
-# Cephes' expf: exp(y) = 1 + y + y**2 * polynomial(y) for |y| <= ln(2) / 2, highest power first.
-_LOG2_E, _LN2_HIGH, _LN2_LOW = 1.4426950408889634, 0.693359375, -2.12194440e-4
-_POLYNOMIAL = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
+_POLYNOMIAL = (1.3264726e-3, 9.6715130e-3, 5.5507336e-2, 2.4022242e-1, 6.9314700e-1, 1.0)
+"""2**y for |y| <= 1/2, highest power first, within 1e-7 of itself: least squares, weighted until extremes are alike."""
+_SEES_NOTHING = -1e29
+"""Subtracted in place of LOWEST by lines that see nothing at all: their weights, too, shall be 0."""
+_NEAREST_EVEN, _ALL_LANES = 4, -1
 
 
 def _scale_scores_of(num_lines: int) -> Any:
     """A function for compiled code: the first step of softmax for `num_lines` lines."""
 
     @intrinsic  # type: ignore[untyped-decorator]
-    def scale_scores(_: Any, scores: Any, num_rows: Any, first: Any, scale: Any, seen: Any, tops: Any) -> Any:
+    def scale_scores(
+        _: Any, scores: Any, num_blocks: Any, whole: Any, after: Any, first: Any, scale: Any, seen: Any, tops: Any
+    ) -> Any:
         """Scale scores, hide what a line does not see behind LOWEST, and raise the lines' largest scores.
 
         Args:
-            scores: address of [num_rows, 16] float32, a row for each position.
-            num_rows: a multiple of 16, at least 16.
+            scores: address of [num_blocks, 16, 16] float32: positions, lines.
+            num_blocks: at least one.
+            whole: the first block that all lines see as a whole. Only the others are compared with `seen`.
+            after: the one after the last such.
             first: position of the first row.
             scale: float32.
             seen: address of [2, 16] int32: the first position that each line sees, and the one after the last.
             tops: address of [16] float32; NaN among the scores may not show here, it does among the weights.
         """
-        signature = types.void(types.intp, types.intp, types.intp, types.float32, types.intp, types.intp)
+        signature = types.void(*[types.intp] * 5, types.float32, types.intp, types.intp)
 
         def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
-            scores, num_rows, first, scale, seen, tops = arguments
+            scores, num_blocks, whole, after, first, scale, seen, tops = arguments
             code, packing = _LineCode(builder), LinePacking(builder, num_lines)
             scales = code.everywhere(scale)
             near, far = packing.repeated(seen, 0, _INT32), packing.repeated(seen, 1, _INT32)
             rows_together = _SIDE_BY_SIDE * packing.rows
 
-            def some(place: Any, largest: list[Any]) -> list[Any]:
-                rows = builder.mul(place, _INT64(rows_together))
-                at = builder.add(scores, builder.mul(rows, _INT64(_VECTOR_BYTES)))
+            def hidden(scaled: Any, rows: Any, places: Sequence[int]) -> Any:
                 position = code.everywhere(builder.trunc(builder.add(first, rows), _INT32))
-                found = []
-                for vector, top in enumerate(largest):
-                    places = range(vector * packing.rows, (vector + 1) * packing.rows)
-                    positions = builder.add(position, packing.numbers(places))
-                    visible = builder.and_(
-                        builder.icmp_signed(">=", positions, near), builder.icmp_signed("<", positions, far)
-                    )
-                    scaled = builder.fmul(packing.load(at, places), scales)
-                    score = builder.select(visible, scaled, code.number(LOWEST))
-                    packing.store(score, at, places)
-                    found.append(code.larger(top, score))
-                return found
+                positions = builder.add(position, packing.numbers(places))
+                visible = builder.and_(
+                    builder.icmp_signed(">=", positions, near), builder.icmp_signed("<", positions, far)
+                )
+                return builder.select(visible, scaled, code.number(LOWEST))
 
-            times = builder.udiv(num_rows, _INT64(rows_together))
-            largest = repeat(builder, times, some, [packing.repeated(tops, 0, _FLOAT)] * _SIDE_BY_SIDE)
+            def scaled_rows(start: Any, end: Any, is_whole: bool, largest: list[Any]) -> list[Any]:
+                """Blocks [start, end)."""
+
+                def some(place: Any, largest: list[Any]) -> list[Any]:
+                    rows = builder.add(builder.mul(start, _INT64(LANES)), builder.mul(place, _INT64(rows_together)))
+                    at = builder.add(scores, builder.mul(rows, _INT64(_VECTOR_BYTES)))
+                    found = []
+                    for vector, top in enumerate(largest):
+                        places = range(vector * packing.rows, (vector + 1) * packing.rows)
+                        score = builder.fmul(packing.load(at, places), scales)
+                        score = score if is_whole else hidden(score, rows, places)
+                        packing.store(score, at, places)
+                        found.append(code.larger(top, score))
+                    return found
+
+                times = builder.mul(builder.sub(end, start), _INT64(LANES // rows_together))
+                return repeat_if_any(builder, times, some, largest)
+
+            largest = [packing.repeated(tops, 0, _FLOAT)] * _SIDE_BY_SIDE
+            largest = scaled_rows(_INT64(0), whole, False, largest)
+            largest = scaled_rows(whole, after, True, largest)
+            largest = scaled_rows(after, num_blocks, False, largest)
             of_rows = code.larger(code.larger(*largest[:2]), code.larger(*largest[2:]))
             packing.store_lines(reduce(code.larger, packing.parts(of_rows)), tops)
             return context.get_dummy_value()
@@ -93,7 +109,7 @@ def _weigh_scores_of(num_lines: int) -> Any:
 
     @intrinsic  # type: ignore[untyped-decorator]
     def weigh_scores(_: Any, scores: Any, num_blocks: Any, tops: Any, totals: Any, weights: Any) -> Any:
-        """Turn scores into weights exp(score - top), 0 where a line sees nothing, and add them to the lines' totals.
+        """Turn scores into weights 2**(score - top), 0 where a line sees nothing, and add them to the lines' totals.
 
         Weights are rounded first, as transformers' attention rounds its: totals are sums of what weighs the values.
 
@@ -110,7 +126,7 @@ def _weigh_scores_of(num_lines: int) -> Any:
         def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
             scores, num_blocks, tops, totals, weights = arguments
             code, packing = _LineCode(builder), LinePacking(builder, num_lines)
-            top = packing.repeated(tops, 0, _FLOAT)
+            top = code.larger(packing.repeated(tops, 0, _FLOAT), code.number(_SEES_NOTHING))
             pairs = range(packing.rows)
 
             def block(place: Any, sums: list[Any]) -> list[Any]:
@@ -121,7 +137,7 @@ def _weigh_scores_of(num_lines: int) -> Any:
                     from_ = builder.add(scores_at, builder.mul(place, _INT64(2 * packing.rows * _VECTOR_BYTES)))
                     to = builder.add(weights_at, builder.mul(place, _INT64(packing.rows * _VECTOR_BYTES)))
                     found = [packing.load(from_, [2 * pair + odd for pair in pairs]) for odd in (0, 1)]
-                    both = [code.rounded(code.weight(score, top)) for score in found]
+                    both = [code.rounded(code.power_of_2(builder.fsub(score, top))) for score in found]
                     packing.store(code.paired(*both), to, pairs)
                     return [
                         reduce(builder.fadd, packing.parts(weight), total)
@@ -157,13 +173,13 @@ def divide_rows(_: Any, rows: Any, num_rows: Any, totals: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def shrink_rows(_: Any, rows: Any, num_rows: Any, old: Any, new: Any) -> Any:
-    """Multiply rows [num_rows, 16] float32 by exp(old - new), both [16], given addresses."""
+    """Multiply rows [num_rows, 16] float32 by 2**(old - new), both [16], given addresses."""
     signature = types.void(*[types.intp] * 4)
 
     def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
         rows, num_rows, old, new = arguments
         code = _LineCode(builder)
-        factors = code.exp(builder.fsub(code.load(old), code.load(new)))
+        factors = code.power_of_2(builder.fsub(code.load(old), code.load(new)))
         code.change_rows(rows, num_rows, lambda row: builder.fmul(row, factors))
         return context.get_dummy_value()
 
@@ -188,24 +204,15 @@ class _LineCode:
         """`left` where they do not compare."""
         return self._builder.select(self._builder.fcmp_ordered("<", left, right), right, left)
 
-    def weight(self, score: Any, top: Any) -> Any:
-        """Exp(score - top), and 0 for LOWEST. NaN stays NaN."""
-        is_seen = self._builder.fcmp_unordered("!=", score, self.number(LOWEST))
-        return self._builder.select(is_seen, self.exp(self._builder.fsub(score, top)), self.number(0.0))
-
-    def exp(self, x: Any) -> Any:
-        """Of numbers of at most 0: a polynomial times a power of two, put into the exponent's bits."""
-        builder = self._builder
-        x = self.larger(x, self.number(_SMALLEST_EXPONENT))
-        n = builder.fptosi(self._fma(x, self.number(_LOG2_E), self.number(-0.5)), _INTS)
-        whole = builder.sitofp(n, _FLOATS)
-        y = self._fma(whole, self.number(-_LN2_LOW), self._fma(whole, self.number(-_LN2_HIGH), x))
+    def power_of_2(self, x: Any) -> Any:
+        """A polynomial for what is left of x by its nearest integer, which goes into the exponent. NaN stays NaN."""
+        n = self._call("llvm.rint.v16f32", x)
+        y = self._builder.fsub(x, n)
         p = self.number(_POLYNOMIAL[0])
         for power in _POLYNOMIAL[1:]:
-            p = self._fma(p, y, self.number(power))
-        of_rest = self._fma(builder.fmul(p, y), y, builder.fadd(y, self.number(1.0)))
-        bits = builder.add(builder.bitcast(of_rest, _INTS), builder.shl(n, _INTS([23] * LANES)))
-        return builder.bitcast(bits, _FLOATS)
+            p = self._call("llvm.fma.v16f32", p, y, self.number(power))
+        lanes, rounding = ir.Constant(ir.IntType(16), _ALL_LANES), _INT32(_NEAREST_EVEN)
+        return self._call("llvm.x86.avx512.mask.scalef.ps.512", p, n, p, lanes, rounding)
 
     def rounded(self, vector: Any) -> Any:
         """To bfloat16, halves away from 0. NaN stays NaN."""
@@ -217,10 +224,9 @@ class _LineCode:
         low = self._builder.lshr(self._builder.bitcast(even, _INTS), _INTS([16] * LANES))
         return self._builder.bitcast(self._builder.or_(low, self._builder.bitcast(odd, _INTS)), _FLOATS)
 
-    def _fma(self, left: Any, right: Any, to: Any) -> Any:
-        kind = ir.FunctionType(_FLOATS, [_FLOATS] * 3)
-        function = cgutils.get_or_insert_function(self._builder.module, kind, "llvm.fma.v16f32")
-        return self._builder.call(function, [left, right, to])
+    def _call(self, name: str, *arguments: Any) -> Any:
+        kind = ir.FunctionType(_FLOATS, [argument.type for argument in arguments])
+        return self._builder.call(cgutils.get_or_insert_function(self._builder.module, kind, name), arguments)
 
     def change_rows(self, rows: Any, num_rows: Any, change: Callable[[Any], Any]) -> None:
         """Put what `change` makes of each row in its place."""

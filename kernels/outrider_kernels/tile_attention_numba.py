@@ -11,6 +11,8 @@ its weights. Subnormal numbers are 0, and an infinite key or value that is seen 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -50,6 +52,8 @@ Halves = npt.NDArray[np.uint16]
 Ints = npt.NDArray[np.int32]
 
 _BLOCKS = SEGMENT // BLOCK_SIZE
+_LOG2_E = 1.4426950408889634
+"""Weights are powers of 2: exp(x) = 2**(x * log2(e))."""
 _INFINITE = np.uint16(0x7F80)
 _HALF_BYTES = 2
 
@@ -70,7 +74,7 @@ def attend_run(
         work: for T * heads lines at least.
         out: [T, heads, D], written.
     """
-    num_lines = queries.shape[0] * queries.shape[1]
+    num_lines, powers_scale = queries.shape[0] * queries.shape[1], np.float32(scale * _LOG2_E)
     groups = _begin(work, queries, positions, window)
     start = max(0, positions.min() - window + 1) if window > 0 else 0
     end = positions.max() + 1
@@ -78,11 +82,9 @@ def attend_run(
         near, far = max(segment * SEGMENT, start), min((segment + 1) * SEGMENT, end)
         _find_blocks(cached, work, near // BLOCK_SIZE, (far - 1) // BLOCK_SIZE + 1)
         for group in range(groups):
-            seen = work.seen[group]
-            first = max(near, seen[0].min()) // BLOCK_SIZE
-            after = (min(far, seen[1].max()) - 1) // BLOCK_SIZE + 1
-            if first < after:
-                _take_segment(work, cached, group, num_lines - group * LINES, first, after, scale)
+            blocks = _blocks_seen(work.seen[group], near, far)
+            if blocks.number > 0:
+                _take_segment(work, cached, group, num_lines - group * LINES, blocks, powers_scale)
     release_tiles()
     _finish(work, groups, out)
 
@@ -96,33 +98,54 @@ def _find_blocks(cached: CachedSequence, work: TileWorkspace, first: int, after:
         work.addresses[1, b % _BLOCKS] = cached.values.ctypes.data + place
 
 
-@compiled(fastmath=FUSED)
-def _take_segment(
-    work: TileWorkspace, cached: CachedSequence, group: int, num_lines: int, first: int, after: int, scale: np.float32
-) -> None:
-    """Let a group, of `num_lines` lines or full, see blocks [first, after) of one segment."""
-    num_blocks, size = after - first, work.sums.shape[1]
-    seen, tops, totals, sums = work.seen[group], work.tops[group], work.totals[group], work.sums[group]
-    tops_at = tops.ctypes.data
-    work.tops_before[:] = tops
-    _score(work, work.queries[group], first % _BLOCKS, num_blocks)
-    _scale(num_lines, work.scores.ctypes.data, num_blocks, first, scale, seen.ctypes.data, tops_at)
-    shrink_rows(totals.ctypes.data, 2, work.tops_before.ctypes.data, tops_at)
-    shrink_rows(sums.ctypes.data, size, work.tops_before.ctypes.data, tops_at)
-    _weigh(num_lines, work.scores.ctypes.data, num_blocks, tops_at, totals.ctypes.data, work.weights.ctypes.data)
-    _add_values(cached, work, seen, sums, first, num_blocks)
+class SegmentBlocks(NamedTuple):
+    """Blocks of one segment that a group of lines sees, counted from the first one."""
+
+    first: int
+    """Its place in the sequence."""
+    number: int
+    """How many there are."""
+    whole: int
+    """The first that all lines see as a whole."""
+    after_whole: int
+    """The one after the last such."""
 
 
 @compiled()
-def _scale(num_lines: int, scores: int, num_blocks: int, first: int, scale: np.float32, seen: int, tops: int) -> None:
+def _blocks_seen(seen: Ints, near: int, far: int) -> SegmentBlocks:
+    """Blocks with positions [near, far) of one segment, as far as any line of `seen` [2, 16] sees one."""
+    first = max(near, seen[0].min()) // BLOCK_SIZE
+    count = max(0, (min(far, seen[1].max()) - 1) // BLOCK_SIZE + 1 - first)
+    whole = min(max(0, (seen[0].max() + BLOCK_SIZE - 1) // BLOCK_SIZE - first), count)
+    return SegmentBlocks(first, count, whole, min(max(whole, seen[1].min() // BLOCK_SIZE - first), count))
+
+
+@compiled(fastmath=FUSED)
+def _take_segment(
+    work: TileWorkspace, cached: CachedSequence, group: int, num_lines: int, blocks: SegmentBlocks, scale: np.float32
+) -> None:
+    """Let a group, of `num_lines` lines or full, see blocks of one segment."""
+    seen, tops, totals, sums = work.seen[group], work.tops[group], work.totals[group], work.sums[group]
+    scores_at, tops_at, totals_at = work.scores.ctypes.data, tops.ctypes.data, totals.ctypes.data
+    work.tops_before[:] = tops
+    _score(work, work.queries[group], blocks.first % _BLOCKS, blocks.number)
+    _scale(num_lines, scores_at, blocks, scale, seen.ctypes.data, tops_at)
+    shrink_rows(totals_at, 2, work.tops_before.ctypes.data, tops_at)
+    shrink_rows(sums.ctypes.data, sums.shape[0], work.tops_before.ctypes.data, tops_at)
+    _weigh(num_lines, scores_at, blocks.number, tops_at, totals_at, work.weights.ctypes.data)
+    _add_values(cached, work, seen, sums, blocks)
+
+
+@compiled()
+def _scale(num_lines: int, scores: int, blocks: SegmentBlocks, scale: np.float32, seen: int, tops: int) -> None:
     """`scale_scores` in vectors that hold as many positions of the lines as go in, given addresses."""
-    num_rows, position = num_blocks * BLOCK_SIZE, first * BLOCK_SIZE
+    position, number, whole, after = blocks.first * BLOCK_SIZE, blocks.number, blocks.whole, blocks.after_whole
     if num_lines <= 4:
-        scale_scores_of_4(scores, num_rows, position, scale, seen, tops)
+        scale_scores_of_4(scores, number, whole, after, position, scale, seen, tops)
     elif num_lines <= 8:
-        scale_scores_of_8(scores, num_rows, position, scale, seen, tops)
+        scale_scores_of_8(scores, number, whole, after, position, scale, seen, tops)
     else:
-        scale_scores_of_16(scores, num_rows, position, scale, seen, tops)
+        scale_scores_of_16(scores, number, whole, after, position, scale, seen, tops)
 
 
 @compiled()
@@ -155,23 +178,19 @@ def _score(work: TileWorkspace, queries: Halves, first: int, num_blocks: int) ->
 
 
 @compiled()
-def _add_values(
-    cached: CachedSequence, work: TileWorkspace, seen: Ints, sums: Floats, first: int, num_blocks: int
-) -> None:
+def _add_values(cached: CachedSequence, work: TileWorkspace, seen: Ints, sums: Floats, blocks: SegmentBlocks) -> None:
     """Values of one group by weight, as many blocks together as need no care."""
     configure_tiles(work.value_config.ctypes.data)
-    newest, oldest = seen[0].max(), seen[1].min()
-    at, done = first % _BLOCKS, 0
-    for b in range(num_blocks):
-        position = (first + b) * BLOCK_SIZE
-        if position >= newest and position + BLOCK_SIZE <= oldest:
+    at, done = blocks.first % _BLOCKS, 0
+    for b in range(blocks.number):
+        if blocks.whole <= b < blocks.after_whole:
             continue
-        values = cached.values[cached.table[first + b], cached.kv_head]
+        values = cached.values[cached.table[blocks.first + b], cached.kv_head]
         if not _is_finite(values):
             _add_blocks(work, work.addresses[1, at + done :], done, b - done, sums)
-            _add_line_by_line(work, values, seen, position, b, sums)
+            _add_line_by_line(work, values, seen, (blocks.first + b) * BLOCK_SIZE, b, sums)
             done = b + 1
-    _add_blocks(work, work.addresses[1, at + done :], done, num_blocks - done, sums)
+    _add_blocks(work, work.addresses[1, at + done :], done, blocks.number - done, sums)
 
 
 @compiled()

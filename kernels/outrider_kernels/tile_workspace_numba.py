@@ -39,11 +39,11 @@ class TileWorkspace(NamedTuple):
     seen: Ints
     """[G, 2, 16] the first position that a line sees, and the one after the last."""
     tops: Floats
-    """[G, 16] largest score so far."""
+    """[G, 16] largest score so far, in powers of 2."""
     totals: Floats
-    """[G, 2, 16] sums of weights of even and odd positions, relative to exp(top)."""
+    """[G, 2, 16] sums of weights of even and odd positions, relative to 2**top."""
     sums: Floats
-    """[G, D, 16] weighted sums of values, relative to exp(top)."""
+    """[G, D, 16] weighted sums of values, relative to 2**top."""
     addresses: npt.NDArray[np.int64]
     """[2, SEGMENT / 16] of the keys and of the values of a segment's blocks."""
     scores: Floats
