@@ -11,7 +11,7 @@ PROTOS := $(wildcard protos/outrider/v1/*.proto)
 export OMP_WAIT_POLICY := PASSIVE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test lint format types imports protos protos-check buf check bench profile clean
+.PHONY: help setup demo serve test house lint format types imports protos protos-check buf check bench profile clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ serve: setup ## Serve cluster.yaml in the foreground until Ctrl-C
 test: setup ## Run all tests
 	$(BIN)/python -m pytest
 
+house: setup ## Check the rules of the house: layout, names, docs (a part of test that takes half a minute)
+	$(BIN)/python -m pytest -q tests/house
+
 lint: setup ## Check style and formatting
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -64,7 +67,7 @@ protos-check: setup ## Check that the protobuf modules are what the protos gener
 buf: setup ## Lint the protos
 	cd protos && ../$(BIN)/buf lint
 
-check: lint types imports buf test ## All that CI checks
+check: lint types imports buf house test ## All that CI checks
 
 bench: setup ## Measure a running server: depth 0, ngram and all pools, at 1, 4 and 16 clients
 	$(BIN)/python benchmarks/serving/closed_loop.py --url http://127.0.0.1:8000 --concurrency 1 4 16 \
