@@ -13,6 +13,8 @@ from numba.extending import overload
 
 from outrider_kernels.compiling import compiled
 from outrider_kernels.decoder_arrays import Decoder, DecoderStep
+from outrider_kernels.fused_linear_numba import FUSED_FLOATS
+from outrider_kernels.fused_linear_numba import multiply_panels as multiply_by_floats
 from outrider_kernels.key_value_cache_numba import KeyValueCache
 from outrider_kernels.memory_numba import halves_at
 from outrider_kernels.paged_attention import BLOCK_SIZE
@@ -47,14 +49,24 @@ class PairsAndVectors(NamedTuple):
     panel_width: int = PAIRS.width
 
 
-Instructions = Tiles | TilesAndVectors | PairsAndVectors
+class FloatsAndVectors(NamedTuple):
+    """Multiply-adds of float32, and vectors for attention over a cache in the order of its shapes."""
+
+    panel_width: int = FUSED_FLOATS.width
+
+
+Instructions = Tiles | TilesAndVectors | PairsAndVectors | FloatsAndVectors
 
 
 def instructions_for(kernel: PanelKernel, is_for_tiles: bool) -> Instructions | None:
     """With which a pass multiplies by panels of a kernel and reads a cache of either order; None if it cannot."""
     if kernel is TILES:
         return Tiles() if is_for_tiles else TilesAndVectors()
-    return PairsAndVectors() if kernel is PAIRS and not is_for_tiles else None
+    if is_for_tiles:
+        return None
+    if kernel is PAIRS:
+        return PairsAndVectors()
+    return FloatsAndVectors() if kernel is FUSED_FLOATS else None
 
 
 def multiply(kind: Instructions, rows: Halves, panels: Halves, bias: Floats, out: Halves, first: int, end: int) -> None:
@@ -90,6 +102,12 @@ def _multiply_by_pairs(
     kind: Instructions, rows: Halves, panels: Halves, bias: Floats, out: Halves, first: int, end: int
 ) -> None:
     multiply_by_pairs(rows, panels, bias, out, first, end)
+
+
+def _multiply_by_floats(
+    kind: Instructions, rows: Halves, panels: Halves, bias: Floats, out: Halves, first: int, end: int
+) -> None:
+    multiply_by_floats(rows, panels, bias, out, first, end)
 
 
 def _tile_memory(kind: Instructions, num_lines: int, size: int) -> TileWorkspace:
@@ -140,9 +158,10 @@ def _attend_by_vectors(
     attend_run_by_vectors(queries, cache, tables, scale, start, end, kv_head, out)
 
 
-def _by_products(by_tiles: Any, by_pairs: Any) -> Any:
+def _by_products(by_tiles: Any, by_pairs: Any, by_floats: Any) -> Any:
     """Chooses by the type of `kind`, as numba knows it."""
-    return lambda kind, *_: by_pairs if kind.instance_class is PairsAndVectors else by_tiles
+    others = {PairsAndVectors: by_pairs, FloatsAndVectors: by_floats}
+    return lambda kind, *_: others.get(kind.instance_class, by_tiles)
 
 
 def _by_attention(by_tiles: Any, by_vectors: Any) -> Any:
@@ -150,7 +169,7 @@ def _by_attention(by_tiles: Any, by_vectors: Any) -> Any:
 
 
 for _public, _chosen in (
-    (multiply, _by_products(_multiply_by_tiles, _multiply_by_pairs)),
+    (multiply, _by_products(_multiply_by_tiles, _multiply_by_pairs, _multiply_by_floats)),
     (new_attention_memory, _by_attention(_tile_memory, _no_memory)),
     (cache_of, _by_attention(_cache_for_tiles, _cache_as_shaped)),
     (attend, _by_attention(_attend_by_tiles, _attend_by_vectors)),

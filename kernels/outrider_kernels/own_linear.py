@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import torch
 
+from outrider_kernels.fused_linear_numba import FUSED_FLOATS
 from outrider_kernels.panel_linear_numba import PAIRS
 from outrider_kernels.panel_product import PanelKernel, PanelProduct
 from outrider_kernels.plain_linear_numba import PLAIN
 from outrider_kernels.tile_linear_numba import TILES
 
-_FAST_KERNELS = (TILES, PAIRS)
+_FAST_KERNELS = (TILES, PAIRS, FUSED_FLOATS)
 """The best one first."""
 
 

@@ -1,8 +1,8 @@
 """Linears over weights that are laid out once as they are read, instead of anew in every product.
 
-In panels of our own where the processor multiplies bfloat16 by itself, with AMX before AVX-512; else as oneDNN likes
-them, which takes about half the time of plain products for few rows; else, where oneDNN has no packed form for a dtype
-on a machine, the weight stays as it is.
+In panels of our own for bfloat16, with AMX before AVX-512 before multiply-adds of float32; else as oneDNN likes them,
+which takes about half the time of plain products for few rows; else, where oneDNN has no packed form for a dtype on a
+machine, the weight stays as it is.
 """
 
 from __future__ import annotations

@@ -20,9 +20,11 @@ from outrider_kernels.panel_dot_numba import (
     pass_of_5,
     pass_of_6,
 )
-from outrider_kernels.panel_product import PanelKernel, put
+from outrider_kernels.panel_product import PanelKernel, putter
 
 Floats = npt.NDArray[np.float32]
+
+_put = putter(WIDTH)
 
 
 @compiled(parallel=True)
@@ -44,7 +46,7 @@ def multiply_panels(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, 
             passes_left = (num_rows - row + MOST_ROWS - 1) // MOST_ROWS
             together = (num_rows - row + passes_left - 1) // passes_left
             _pass_over(rows, row, together, panels, panel, sums)
-            put(sums, row, together, panel * WIDTH, bias, out)
+            _put(sums, row, together, panel * WIDTH, bias, out)
             row += together
 
 

@@ -102,12 +102,21 @@ def _panels_of(weight: torch.Tensor, width: int, together: int) -> Numbers:
     return HUGE_PAGES.copy(numbers_of(turned.view(num_panels, num_inputs // together, width * together)))
 
 
-@compiled()
-def put(sums: Floats, row: int, count: int, start: int, bias: Floats, out: Numbers) -> None:
-    """Add the bias to the sums of `count` rows, and round them into `out` from `row` and output `start` on."""
-    end = min(start + sums.shape[1], out.shape[1])
-    for i in range(count):
-        # Views of one dimension: with two indices in the innermost loop LLVM does not vectorise it.
-        of_row, places, added = sums[i], out[row + i, start:end], bias[start:end]
-        for x in range(places.shape[0]):
-            places[x] = narrow(of_row[x] + added[x], out)
+def putter(width: int) -> Callable[[Floats, int, int, int, Floats, Numbers], None]:
+    """A function for compiled code that finishes sums of panels of `width` outputs."""
+
+    @compiled()
+    def put(sums: Floats, row: int, count: int, start: int, bias: Floats, out: Numbers) -> None:
+        """Add the bias to the sums of `count` rows, and round them into `out` from `row` and output `start` on."""
+        end = min(start + width, out.shape[1])
+        for i in range(count):
+            # Views of one dimension: with two indices in the innermost loop LLVM does not vectorise it.
+            of_row, places, added = sums[i], out[row + i, start:end], bias[start:end]
+            if end == start + width:
+                for x in range(width):  # LLVM knows how often: else it expects longer rows, and does these slowly
+                    places[x] = narrow(of_row[x] + added[x], out)
+            else:
+                for x in range(places.shape[0]):
+                    places[x] = narrow(of_row[x] + added[x], out)
+
+    return put

@@ -9,11 +9,13 @@ from numba import prange
 
 from outrider_kernels.compiling import FUSED, compiled
 from outrider_kernels.number_formats_numba import Numbers, widen
-from outrider_kernels.panel_product import PanelKernel, put
+from outrider_kernels.panel_product import PanelKernel, putter
 
 Floats = npt.NDArray[np.float32]
 
 WIDTH = 64
+
+_put = putter(WIDTH)
 
 
 @compiled(parallel=True, fastmath=FUSED)
@@ -31,7 +33,7 @@ def multiply_panels(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, 
     for panel in range(first, end):
         for row in range(rows.shape[0]):
             _sum(rows[row], panels[panel], sums[0])
-            put(sums, row, 1, panel * WIDTH, bias, out)
+            _put(sums, row, 1, panel * WIDTH, bias, out)
 
 
 @compiled(fastmath=FUSED)

@@ -8,8 +8,8 @@ import torch
 from numba import prange
 
 from outrider_kernels.compiling import compiled
-from outrider_kernels.number_formats_numba import Numbers, narrow
-from outrider_kernels.panel_product import PanelKernel, put
+from outrider_kernels.number_formats_numba import Numbers
+from outrider_kernels.panel_product import PanelKernel, putter
 from outrider_kernels.tile_dot_numba import (
     CONFIG_BYTES,
     GROUP_ROWS,
@@ -24,6 +24,8 @@ from outrider_kernels.tile_dot_numba import (
 )
 
 Floats = npt.NDArray[np.float32]
+
+_put = putter(WIDTH)
 
 
 @compiled(parallel=True)
@@ -60,19 +62,6 @@ def multiply_panels(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, 
                 pass_of_1_group((near_at,), row_bytes, panel_at, num_steps, sums.ctypes.data)
             _put(sums[0], near, group_rows, panel * WIDTH, bias, out)
     release_tiles()
-
-
-@compiled()
-def _put(sums: Floats, row: int, count: int, start: int, bias: Floats, out: Numbers) -> None:
-    """`put`, for whole panels in a loop whose length LLVM knows: else it expects longer rows, and does these slowly."""
-    if start + WIDTH > out.shape[1]:
-        put(sums, row, count, start, bias, out)
-        return
-    added = bias[start : start + WIDTH]
-    for i in range(count):
-        of_row, places = sums[i], out[row + i, start : start + WIDTH]
-        for x in range(WIDTH):
-            places[x] = narrow(of_row[x] + added[x], out)
 
 
 @compiled()

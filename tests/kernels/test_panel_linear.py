@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from outrider_kernels import own_linear
+from outrider_kernels.fused_linear_numba import FUSED_FLOATS
 from outrider_kernels.own_linear import own_product
 from outrider_kernels.packed_linear import packed_product
 from outrider_kernels.panel_linear_numba import PAIRS
@@ -21,11 +22,11 @@ SHAPES = [
     (320, 1536),  # more panels than threads, SmolLM2's longest sum
     (2 * 768 + 1, 1024),  # few rows are for one thread, many for all
 ]
-COUNTS = [0, 1, 5, 6, 7, 13, 15, 16, 17, 31, 32, 33, 40, 65]
-"""Rows: whole passes and groups, one less and one more."""
+COUNTS = [0, 1, 5, 6, 7, 13, 15, 16, 17, 31, 32, 33, 40, 47, 48, 49, 65]
+"""Rows: whole passes, groups and blocks, one less and one more."""
 
 
-@pytest.fixture(params=[PLAIN, PAIRS, TILES], ids=lambda kernel: kernel.name)
+@pytest.fixture(params=[PLAIN, FUSED_FLOATS, PAIRS, TILES], ids=lambda kernel: kernel.name)
 def kernel(request: pytest.FixtureRequest) -> PanelKernel:
     kernel: PanelKernel = request.param
     if not kernel.is_here():
@@ -92,7 +93,7 @@ def test_plain_panels_keep_float32() -> None:
 
 
 def test_the_best_kernel_that_takes_a_weight_multiplies_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for kernels in ((TILES, PAIRS), (PAIRS,), ()):
+    for kernels in ((TILES, PAIRS, FUSED_FLOATS), (PAIRS, FUSED_FLOATS), (FUSED_FLOATS,), ()):
         monkeypatch.setattr(own_linear, "_FAST_KERNELS", kernels)
         for inputs in (64, 6):
             weight, rows = torch.ones(8, inputs).bfloat16(), torch.ones(2, inputs).bfloat16()

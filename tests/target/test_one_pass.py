@@ -14,11 +14,18 @@ from outrider_doubles.tiny_checkpoint import write_tiny_checkpoint
 from outrider_doubles.tiny_tokenizer import TINY_VOCAB_SIZE
 
 from outrider_kernels import decoder_pass_numba, key_value_cache_numba, own_linear
-from outrider_kernels.decoder_instructions import Instructions, PairsAndVectors, Tiles, TilesAndVectors
-from outrider_kernels.panel_dot_numba import has_pair_products
+from outrider_kernels.decoder_instructions import (
+    FloatsAndVectors,
+    Instructions,
+    PairsAndVectors,
+    Tiles,
+    TilesAndVectors,
+)
+from outrider_kernels.fused_linear_numba import FUSED_FLOATS
 from outrider_kernels.panel_linear_numba import PAIRS
+from outrider_kernels.panel_product import PanelKernel
 from outrider_kernels.shared_work_numba import abandon
-from outrider_kernels.tile_dot_numba import has_tile_products
+from outrider_kernels.tile_linear_numba import TILES
 from outrider_runtime.models.loading import load_causal_lm
 from outrider_target.forward import RaggedBatch
 from outrider_target.forward_choice import lean_forward
@@ -27,26 +34,36 @@ from outrider_target.one_pass import OnePass
 from outrider_target.transformers_forward import survey_model
 
 BLOCKS, BLOCK_SIZE = 64, 16
-HEADS: dict[type[Instructions], int] = {Tiles: 32, TilesAndVectors: 16, PairsAndVectors: 16}
+HEADS: dict[type[Instructions], int] = {Tiles: 32, TilesAndVectors: 16, PairsAndVectors: 16, FloatsAndVectors: 16}
+KERNELS: dict[type[Instructions], PanelKernel] = {
+    Tiles: TILES,
+    TilesAndVectors: TILES,
+    PairsAndVectors: PAIRS,
+    FloatsAndVectors: FUSED_FLOATS,
+}
 CASES = [
     *((Tiles, architecture, {}) for architecture in ("llama", "mistral", "qwen2", "qwen3")),
     (TilesAndVectors, "llama", {"attention_bias": True, "mlp_bias": True}),
     (TilesAndVectors, "qwen3", {}),
     (PairsAndVectors, "llama", {}),
     (PairsAndVectors, "mistral", {}),
+    (FloatsAndVectors, "llama", {"attention_bias": True, "mlp_bias": True}),
+    (FloatsAndVectors, "mistral", {}),
+    (FloatsAndVectors, "qwen3", {}),
 ]
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: f"{case[0].__name__}-{case[1]}")
 def forward(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeanForward]:
     kind, architecture, overrides = request.param
-    if not (has_pair_products() if kind is PairsAndVectors else has_tile_products()):
+    kernel = KERNELS[kind]
+    if not kernel.is_here():
         pytest.skip("a processor without these instructions")
     folder = tmp_path_factory.mktemp(architecture)
     write_tiny_checkpoint(folder, architecture, **{"head_dim": HEADS[kind], **overrides})
     with pytest.MonkeyPatch.context() as patch:
-        if kind is PairsAndVectors:
-            patch.setattr(own_linear, "_FAST_KERNELS", (PAIRS,))
+        patch.setattr(own_linear, "_FAST_KERNELS", (kernel,))
+        if kernel is not TILES:
             patch.setattr(key_value_cache_numba, "has_tile_products", lambda: False)
         chosen = lean_forward(survey_model(load_causal_lm(folder, "bfloat16"), 512), 512)
         assert isinstance(chosen, LeanForward)
