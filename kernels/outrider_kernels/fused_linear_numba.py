@@ -9,13 +9,14 @@ from numba import prange
 
 from outrider_kernels.compiling import compiled
 from outrider_kernels.fused_dot_numba import (
+    MOST_PANELS,
     MOST_ROWS,
-    PANELS_OF_ONE_ROW,
     WIDTH,
     has_fused_products,
-    one_row_over_4,
     pass_of_1,
+    pass_of_1_over_4,
     pass_of_2,
+    pass_of_2_over_2,
     pass_of_3,
     pass_of_4,
     pass_of_5,
@@ -44,7 +45,7 @@ def _multiply(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, parts:
 def multiply_panels(rows: Numbers, panels: Numbers, bias: Floats, out: Numbers, first: int, end: int) -> None:
     """Panels [first, end), on this thread."""
     num_rows = out.shape[0]
-    sums = np.empty((max(MOST_ROWS, PANELS_OF_ONE_ROW), WIDTH), np.float32)
+    sums = np.empty((max(MOST_ROWS, MOST_PANELS), WIDTH), np.float32)
     block = np.empty((min(num_rows, _BLOCK_ROWS), rows.shape[1]), np.float32)
     for start in range(0, num_rows, _BLOCK_ROWS):
         count = min(_BLOCK_ROWS, num_rows - start)
@@ -67,31 +68,38 @@ def _multiply_block(
     """Some rows, which are `start` and following of all."""
     num_rows, panel = len(block), first
     while panel < end:
-        if num_rows == 1 and end - panel >= PANELS_OF_ONE_ROW:
-            row_at, panel_at = block.ctypes.data, panels.ctypes.data + panel * panels[0].nbytes
-            one_row_over_4(row_at, 0, panel_at, panels.shape[1], sums.ctypes.data)
-            for at in range(PANELS_OF_ONE_ROW):
-                _put(sums[at : at + 1], start, 1, (panel + at) * WIDTH, bias, out)
-            panel += PANELS_OF_ONE_ROW
-            continue
+        panels_together = _panels_together(num_rows, end - panel)
         row = 0
         while row < num_rows:
             passes_left = (num_rows - row + MOST_ROWS - 1) // MOST_ROWS
             together = (num_rows - row + passes_left - 1) // passes_left
-            _pass_over(block, row, together, panels, panel, sums)
-            _put(sums, start + row, together, panel * WIDTH, bias, out)
+            _pass_over(block, row, together, panels, panel, panels_together, sums)
+            for at in range(panels_together):
+                _put(sums[at * together :], start + row, together, (panel + at) * WIDTH, bias, out)
             row += together
-        panel += 1
+        panel += panels_together
 
 
 @compiled()
-def _pass_over(block: Floats, row: int, together: int, panels: Numbers, panel: int, sums: Floats) -> None:
-    """`together` rows from `row` on over one panel."""
+def _panels_together(num_rows: int, panels_left: int) -> int:
+    wanted = max(1, MOST_PANELS // num_rows) if num_rows < 3 else 1
+    return wanted if wanted <= panels_left else 1
+
+
+@compiled()
+def _pass_over(
+    block: Floats, row: int, together: int, panels: Numbers, panel: int, panels_together: int, sums: Floats
+) -> None:
+    """`together` rows from `row` on over one panel, or over as many as `_panels_together` has for them."""
     num_pairs, row_bytes = panels.shape[1], 4 * block.shape[1]
     row_at = block.ctypes.data + row * row_bytes
     panel_at = panels.ctypes.data + panel * panels[0].nbytes
     sums_at = sums.ctypes.data
-    if together == 6:
+    if panels_together > 1 and together == 1:
+        pass_of_1_over_4(row_at, row_bytes, panel_at, num_pairs, sums_at)
+    elif panels_together > 1:
+        pass_of_2_over_2(row_at, row_bytes, panel_at, num_pairs, sums_at)
+    elif together == 6:
         pass_of_6(row_at, row_bytes, panel_at, num_pairs, sums_at)
     elif together == 5:
         pass_of_5(row_at, row_bytes, panel_at, num_pairs, sums_at)

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from outrider_kernels.attention_dot_numba import (
-    LANES,
     MOST_SCORED,
     MOST_WEIGHED,
     WIDE,
@@ -37,6 +36,7 @@ from outrider_kernels.attention_dot_numba import (
 )
 from outrider_kernels.compiling import FUSED, compiled
 from outrider_kernels.paged_attention import BLOCK_SIZE
+from outrider_kernels.vector_code import LANES
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from outrider_kernels.sum_loop import SumLoop, store_vectors
+from outrider_kernels.processor import FEATURES
 
 MOST_ROWS = 6
 """Rows that pass over a panel together: their sums take 24 of the 32 registers."""
@@ -45,8 +45,7 @@ _PAIRS = ir.VectorType(_BFloat16(), 2 * _LANES)
 
 def has_pair_products() -> bool:
     """Whether this processor has the instruction."""
-    features = binding.get_host_cpu_features()
-    return bool(features.get("avx512bf16") and features.get("avx512f"))
+    return bool(FEATURES.get("avx512bf16") and FEATURES.get("avx512f"))
 
 
 def _pass_of(num_rows: int) -> Any:
@@ -59,23 +58,61 @@ def _pass_of(num_rows: int) -> Any:
 
         def generate(context: Any, builder: Any, _: Any, arguments: Any) -> Any:
             rows, row_bytes, panel, num_pairs, sums = arguments
-            kind = ir.FunctionType(_SUMS, [_SUMS, _PAIRS, _PAIRS])
-            multiply_add = cgutils.get_or_insert_function(builder.module, kind, _INSTRUCTION)
-            loop = SumLoop(builder, _SUMS, num_rows * _VECTORS, num_pairs)
-            weights = [_weights(builder, panel, loop.step, vector) for vector in range(_VECTORS)]
-            added = []
+            loop = _PairLoop(builder, num_rows, num_pairs)
+            weights = [_weights(builder, panel, loop.pair, vector) for vector in range(_VECTORS)]
             for row in range(num_rows):
                 of_row = builder.add(rows, builder.mul(row_bytes, _INT64(row)))
-                inputs, before = _everywhere(builder, of_row, loop.step), loop.sums[row * _VECTORS :]
-                pairs = zip(before, weights, strict=False)
-                added += [builder.call(multiply_add, [of_vector, factor, inputs]) for of_vector, factor in pairs]
-            loop.end(added)
-            store_vectors(builder, added, sums, _VECTOR_BYTES)
+                loop.add(row, _everywhere(builder, of_row, loop.pair), weights)
+            loop.end(sums)
             return context.get_dummy_value()
 
         return signature, generate
 
     return pass_over
+
+
+class _PairLoop:
+    """A loop over pairs of inputs that carries the sums of some rows in registers."""
+
+    def __init__(self, builder: Any, num_rows: int, num_pairs: Any) -> None:
+        self._builder = builder
+        self._num_pairs = num_pairs
+        before = builder.block
+        self._body = builder.append_basic_block("pairs")
+        self._after = builder.append_basic_block("sums")
+        builder.branch(self._body)
+        builder.position_at_end(self._body)
+        self.pair = builder.phi(_INT64)
+        self.pair.add_incoming(_INT64(0), before)
+        self._sums = [[builder.phi(_SUMS) for _ in range(_VECTORS)] for _ in range(num_rows)]
+        for of_row in self._sums:
+            for phi in of_row:
+                phi.add_incoming(_SUMS([0.0] * _LANES), before)
+        self._added: list[list[Any]] = []
+
+    def add(self, row: int, inputs: Any, weights: list[Any]) -> None:
+        """Add the products of a row's pair."""
+        kind = ir.FunctionType(_SUMS, [_SUMS, _PAIRS, _PAIRS])
+        multiply_add = cgutils.get_or_insert_function(self._builder.module, kind, _INSTRUCTION)
+        before = self._sums[row]
+        self._added.append(
+            [self._builder.call(multiply_add, [before[at], weights[at], inputs]) for at in range(_VECTORS)]
+        )
+
+    def end(self, sums: Any) -> None:
+        """Close the loop, and store the sums after it."""
+        builder = self._builder
+        following = builder.add(self.pair, _INT64(1))
+        self.pair.add_incoming(following, self._body)
+        for phis, added in zip(self._sums, self._added, strict=True):
+            for phi, value in zip(phis, added, strict=True):
+                phi.add_incoming(value, self._body)
+        builder.cbranch(builder.icmp_signed("<", following, self._num_pairs), self._body, self._after)
+        builder.position_at_end(self._after)
+        values = [value for of_row in self._added for value in of_row]
+        for at, value in enumerate(values):
+            place = builder.inttoptr(builder.add(sums, _INT64(at * _VECTOR_BYTES)), _SUMS.as_pointer())
+            builder.store(value, place, align=4)
 
 
 def _weights(builder: Any, panel: Any, pair: Any, vector: int) -> Any:

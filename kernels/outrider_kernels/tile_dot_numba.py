@@ -17,11 +17,11 @@ import sys
 from functools import cache
 from typing import Any
 
-from llvmlite import binding
 from numba import types
 from numba.extending import intrinsic
 
 from outrider_kernels.code_loop import repeat
+from outrider_kernels.processor import FEATURES
 from outrider_kernels.tile_code import (
     ADDRESS,
     INT64,
@@ -59,8 +59,7 @@ def has_tile_products() -> bool:
     """Whether this processor has the instruction, and the kernel lets this process use it."""
     if sys.platform != "linux" or platform.machine() != "x86_64":
         return False
-    features = binding.get_host_cpu_features()
-    if not (features.get("amx-tile") and features.get("amx-bf16")):
+    if not (FEATURES.get("amx-tile") and FEATURES.get("amx-bf16")):
         return False
     allowed = ctypes.CDLL(None).syscall(_SYS_ARCH_PRCTL, _ARCH_REQ_XCOMP_PERM, _XFEATURE_XTILEDATA)
     return bool(allowed == 0)
