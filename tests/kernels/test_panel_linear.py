@@ -22,7 +22,7 @@ SHAPES = [
     (320, 1536),  # more panels than threads, SmolLM2's longest sum
     (2 * 768 + 1, 1024),  # few rows are for one thread, many for all
 ]
-COUNTS = [0, 1, 5, 6, 7, 13, 15, 16, 17, 31, 32, 33, 40, 47, 48, 49, 65]
+COUNTS = [0, 1, 2, 3, 4, 5, 6, 7, 13, 15, 16, 17, 31, 32, 33, 40, 47, 48, 49, 65]
 """Rows: whole passes, groups and blocks, one less and one more."""
 
 
