@@ -142,6 +142,13 @@ def measure_steps(
     return tuple(StepSample(load, seconds) for load, seconds in best_s.items())
 
 
+def common_steps(bounds: StepBounds, block_size: int) -> Iterator[RaggedBatch]:
+    """Steps of every number of rows and depth that is measured, over short texts that all lie in the first block."""
+    kinds = dict.fromkeys((shape.rows, shape.tokens_per_row) for shape in _grid(bounds))
+    for rows, per_row in kinds:
+        yield _decode_batch(_Shape(rows, per_row, 0), block_size, num_blocks=1)
+
+
 def _grid(bounds: StepBounds) -> Iterator[_Shape]:
     rows = sorted({*(1 << i for i in range(bounds.max_rows.bit_length())), bounds.max_rows})
     depths = sorted({0, *(depth for depth in (1, 2, 4) if depth < bounds.max_depth), bounds.max_depth})

@@ -11,27 +11,23 @@ import secrets
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
 from outrider_kernels.warming import warm_up_verify
 from outrider_runtime.clock import SystemClock
 from outrider_runtime.errors import EngineFailed, ModelRefused
-from outrider_runtime.models.demo import default_cache_dir
 from outrider_runtime.models.source import resolve_source
 from outrider_runtime.text.incremental_decoder import IncrementalDecoder
 from outrider_runtime.text.tokenizer import Tokenizer
-from outrider_target.control.cost_profile import CostProfile, ProfileKey
-from outrider_target.control.refined_cost import RefinedCost
-from outrider_target.cost_profiler import StepBounds, cost_profile, given_profile, hardware_name, library_versions
-from outrider_target.depth_control import DepthControl
+from outrider_target.depth_building import depth_control, step_bounds
 from outrider_target.drafting.remote_speculator import RemoteSpeculator, VerifierIdentity
 from outrider_target.drafting.speculator import Speculator
 from outrider_target.drafting.without_drafts import WithoutDrafts
 from outrider_target.engine import Engine
 from outrider_target.engine_metrics import EngineMetrics
 from outrider_target.engine_thread import EngineThread
+from outrider_target.first_steps import take_first_steps
 from outrider_target.forward import Forward
 from outrider_target.forward_choice import choose_forward
 from outrider_target.model_facts import ModelFacts
@@ -112,17 +108,21 @@ class TargetReplica:
         self._loaded = _load(spec, self._incarnation, self._registry, ranks or ONE_RANK)
         if ranks is not None:
             ranks.set_timeout(spec.target.rank_timeout_s)
-        return Engine(
+        loaded = self._loaded
+        engine = Engine(
             spec.target,
-            self._loaded.forward,
-            self._loaded.speculator,
-            self._loaded.facts,
-            _depth_control(spec, self._loaded),
+            loaded.forward,
+            loaded.speculator,
+            loaded.facts,
+            depth_control(spec, loaded.forward, loaded.facts.weight_version, loaded.forward_name),
             SystemClock(),
             EngineMetrics(self._registry, spec.model.name),
             deliver_on(loop),
             spec.rule,
         )
+        if spec.target.device == "cuda":
+            take_first_steps(loaded.forward, spec.rule, step_bounds(spec), SystemClock())
+        return engine
 
     def _limits(self, loaded: _Loaded) -> RequestLimits:
         return RequestLimits(
@@ -271,27 +271,3 @@ def _speculator(spec: TargetSpec, identity: VerifierIdentity, registry: Collecto
     if not spec.pools or spec.depth.max_depth == 0:
         return WithoutDrafts()
     return RemoteSpeculator(spec.drafting, identity, registry, pools=spec.pools)
-
-
-def _depth_control(spec: TargetSpec, loaded: _Loaded) -> DepthControl:
-    """The policy, after steps were measured if it needs to know what they cost."""
-    plan = spec.depth
-    cost = RefinedCost(_profile(spec, loaded).model()) if plan.needs_costs else None
-    return DepthControl(plan.policy(spec.target.max_num_seqs, SystemClock(), cost), plan.objectives)
-
-
-def _profile(spec: TargetSpec, loaded: _Loaded) -> CostProfile:
-    key = ProfileKey(
-        model=loaded.facts.weight_version,
-        dtype=spec.model.dtype,
-        tensor_parallel_size=spec.target.tensor_parallel_size,
-        threads=spec.target.num_threads,
-        hardware=hardware_name(spec.target.device),
-        versions=library_versions(loaded.forward_name),
-    )
-    target = spec.target
-    bounds = StepBounds(target.max_num_seqs, spec.depth.max_depth, target.max_model_len, target.max_num_batched_tokens)
-    if spec.depth.dynamic.profile is not None:
-        return given_profile(Path(spec.depth.dynamic.profile), key, bounds)
-    cache_dir = default_cache_dir() if spec.model.cache_dir is None else Path(spec.model.cache_dir)
-    return cost_profile(loaded.forward, key, bounds, folder=cache_dir / "profiles", clock=SystemClock())

@@ -50,8 +50,13 @@ class GpuDecoder:
         self._rotary = rotary
         self._ranks = ranks
 
+    @property
+    def num_columns(self) -> int:
+        """Of logits: V on rank 0, this rank's part on others."""
+        return self._weights.vocab_size if self._ranks.rank == 0 else len(self._weights.head.weight)
+
     def run(self, step: DeviceStep, cache: Sequence[LayerCache]) -> torch.Tensor:
-        """One step: writes its keys and values, returns logits [N, V] float32, on rank 0 those of the whole model."""
+        """One step: writes its keys and values, returns logits of the model's dtype, [N, `num_columns`]."""
         weights = self._weights
         hidden = weights.embedding.index_select(0, step.token_ids)
         normed = torch.empty_like(hidden)
@@ -69,7 +74,7 @@ class GpuDecoder:
             add_rms_norm(hidden, delta, *norm, normed)
         part = invariant_linear(normed, *weights.head)
         parts = self._ranks.gather_first(part)
-        return (part if parts is None else joined_columns(parts, weights.vocab_size)).float()
+        return part if parts is None else joined_columns(parts, weights.vocab_size)
 
     def _attend(
         self, layer: LayerParameters, surveyed: SurveyedLayer, normed: torch.Tensor, step: DeviceStep, cache: LayerCache

@@ -21,7 +21,7 @@ from outrider_target.gpu.gpu_decoder import GpuDecoder, LayerCache
 from outrider_target.gpu.gpu_weights import GpuWeights
 from outrider_target.gpu.recorded_steps import Recorder
 from outrider_target.gpu.step_inputs import HostStep, filled_up, host_step, num_bytes, packed, unpacked
-from outrider_target.gpu.step_shape import Bucket, StepSizes, bucket_for, bucket_sizes
+from outrider_target.gpu.step_shape import MOST_TOKENS, Bucket, StepSizes, bucket_for, bucket_sizes
 from outrider_target.paged_cache import BLOCK_SIZE, cache_shape
 from outrider_target.parallel.ranks import ONE_RANK, Ranks
 
@@ -66,6 +66,8 @@ class GpuForward:
         self._recorded: dict[Bucket, _Recorded] = {}
         self._cache: list[LayerCache] = []
         self._spare_block = 0
+        self._logits: torch.Tensor | None = None
+        """[MOST_TOKENS, columns] to which all recorded steps write: each would keep its own for ever."""
 
     @property
     def vocab_size(self) -> int:
@@ -114,7 +116,7 @@ class GpuForward:
         step = self._host_step(batch)
         with torch.inference_mode(), on_device(self._cache[0].keys):
             memory = self._pinned(packed(step)).to(self._device, non_blocking=True)
-            return self._decoder.run(unpacked(memory, step.sizes), self._cache)
+            return self._decoder.run(unpacked(memory, step.sizes), self._cache).float()
 
     def _replay(self, bucket: Bucket, batch: RaggedBatch) -> torch.Tensor:
         """As one, in the sizes of its bucket."""
@@ -127,7 +129,7 @@ class GpuForward:
             else:
                 recorded.memory.copy_(self._pinned(step), non_blocking=True)
             # The next replay writes over what this one returns.
-            return recorded.replay()[: len(batch.logit_indices)].clone()
+            return recorded.replay()[: len(batch.logit_indices)].to(torch.float32, copy=True)
 
     def _host_step(self, batch: RaggedBatch) -> HostStep:
         ids = batch.token_ids
@@ -139,7 +141,10 @@ class GpuForward:
         memory = torch.empty(num_bytes(sizes), dtype=torch.uint8, device=self._device)
         memory.copy_(step)
         views = unpacked(memory, sizes)
-        return _Recorded(memory, self._recorder.record(lambda: self._decoder.run(views, self._cache)))
+        if self._logits is None:
+            self._logits = self._cache[0].keys.new_empty(MOST_TOKENS, self._decoder.num_columns)
+        logits = self._logits[: sizes.wanted]
+        return _Recorded(memory, self._recorder.record(lambda: logits.copy_(self._decoder.run(views, self._cache))))
 
     def _pinned(self, memory: torch.Tensor) -> torch.Tensor:
         """From where a copy does not wait; torch gives the memory to nobody else before it is through."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _MOST_ROWS = 256
-_MOST_TOKENS = 1024
+MOST_TOKENS = 1024
+"""Of a recorded step."""
 _TOKENS_PER_ROW = (1, 2, 3, 5, 9, 17, 33, 65)
 """Depths of 0, 1, 2, 4, 8, ... proposals, and the committed id before them."""
 
@@ -48,7 +49,7 @@ def bucket_for(rows: int, longest: int) -> Bucket | None:
     if per_row is None or rows > _MOST_ROWS:
         return None
     bucket = Bucket(1 << (rows - 1).bit_length(), per_row)
-    return bucket if bucket.tokens <= _MOST_TOKENS else None
+    return bucket if bucket.tokens <= MOST_TOKENS else None
 
 
 def bucket_sizes(bucket: Bucket, tokens_of_tile: int, width: int) -> StepSizes:
