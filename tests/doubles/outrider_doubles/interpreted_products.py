@@ -12,9 +12,9 @@ import pytest
 from triton.runtime import interpreter
 
 
-def multiply_rows_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def multiply_rows_alike(patch: pytest.MonkeyPatch) -> None:
     """Let interpreted kernels sum every number of a product over the inputs in ascending order."""
-    monkeypatch.setattr(interpreter.InterpreterBuilder, "create_dot", _create_dot)
+    patch.setattr(interpreter.InterpreterBuilder, "create_dot", _create_dot)
 
 
 def _create_dot(_: Any, left: Any, right: Any, sums: Any, *precision: Any) -> Any:

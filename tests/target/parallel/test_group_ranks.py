@@ -70,7 +70,9 @@ assert group_threads() == []
 """
 
 STEP = """
+import pytest
 from outrider_doubles.direct_recorder import DirectRecorder
+from outrider_doubles.interpreted_products import multiply_rows_alike
 from outrider_doubles.ragged import Row, run_rows
 from outrider_target.forward_building import built, surveyed_model
 from outrider_target.forward_choice import lean_forward
@@ -78,6 +80,7 @@ from outrider_target.gpu.gpu_choice import gpu_forward
 from outrider_target.parallel.stepping import LeadingForward, follow
 
 surveyed = surveyed_model(folder / "model", "float32", 64, sockets)
+multiply_rows_alike(pytest.MonkeyPatch())
 make = lambda model: gpu_forward(model, 64, torch.device("cpu"), DirectRecorder(), ranks)
 part = built(make, surveyed, sockets)
 if rank:
