@@ -13,14 +13,11 @@ import torch
 from outrider_kernels.contracts import SamplingRows, VerifyRows
 from outrider_kernels.draft_rows import certain
 from outrider_kernels.logits_rows import RowChange, stack_changes
-from outrider_kernels.ratio_verify import verify_by_ratio
-from outrider_kernels.synthetic_verify import verify_synthetic
-from outrider_kernels.verify import verify
 from outrider_runtime.clock import Clock
-from outrider_target.acceptance_rule import RATIO_METHODS, AcceptanceRule
+from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.cost_profiler import StepBounds, common_steps
 from outrider_target.forward import Forward, RaggedBatch
-from outrider_wire.generation import RejectionSampleMethod
+from outrider_target.rule_kernels import apply_rule
 
 _LOG = logging.getLogger(__name__)
 _TEMPERATURES = (0.0, 1.0)
@@ -58,11 +55,4 @@ def _verify(
         np.full(count, 0.01),
         np.zeros(count, np.uint64),
     )
-    changes = stack_changes([change] * count)
-    if rule.method in RATIO_METHODS:
-        block = rule.method is RejectionSampleMethod.BLOCK
-        verify_by_ratio(logits, rows, sampling, certain(len(proposed)), changes, block=block)
-    elif rule.method is RejectionSampleMethod.SYNTHETIC:
-        verify_synthetic(logits, rows, sampling, np.array(rule.synthetic_rates), changes)
-    else:
-        verify(logits, rows, sampling, changes)
+    apply_rule(rule, logits, rows, sampling, lambda: certain(len(proposed)), stack_changes([change] * count))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 
 import numpy as np
 import torch
 
-from outrider_kernels.contracts import VerifyResult, VerifyRows
+from outrider_kernels.contracts import SamplingRows, VerifyResult, VerifyRows
+from outrider_kernels.draft_rows import DraftRows
+from outrider_kernels.logits_rows import LogitsRows
 from outrider_kernels.ratio_verify import verify_by_ratio
 from outrider_kernels.synthetic_verify import verify_synthetic
 from outrider_kernels.verify import verify
@@ -29,14 +32,26 @@ def verify_by_rule(
         rows: their proposals.
         logits: [N, V] float32 of these rows, without bad ones.
     """
-    sampling, changes = sampling_rows(step, indices), logits_rows(step, indices)
+    changes = logits_rows(step, indices)
+    return apply_rule(rule, logits, rows, sampling_rows(step, indices), lambda: draft_rows(step, indices), changes)
+
+
+def apply_rule(
+    rule: AcceptanceRule,
+    logits: torch.Tensor,
+    rows: VerifyRows,
+    sampling: SamplingRows,
+    draft: Callable[[], DraftRows],
+    changes: LogitsRows,
+) -> VerifyResult:
+    """The same for arrays; `draft` gives the laws of proposed ids to the rules that need them."""
     match rule.method:
         case RejectionSampleMethod.COUPLED | RejectionSampleMethod.STRICT:
             return verify(logits, rows, sampling, changes)
         case RejectionSampleMethod.PROBABILISTIC:
-            return verify_by_ratio(logits, rows, sampling, draft_rows(step, indices), changes)
+            return verify_by_ratio(logits, rows, sampling, draft(), changes)
         case RejectionSampleMethod.BLOCK:
-            return verify_by_ratio(logits, rows, sampling, draft_rows(step, indices), changes, block=True)
+            return verify_by_ratio(logits, rows, sampling, draft(), changes, block=True)
         case RejectionSampleMethod.SYNTHETIC:
             return verify_synthetic(logits, rows, sampling, np.array(rule.synthetic_rates), changes)
 

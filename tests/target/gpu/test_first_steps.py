@@ -14,7 +14,7 @@ from outrider_doubles.toy_forward import ToyForward
 from outrider_kernels.contracts import VerifyResult
 from outrider_runtime.clock import ManualClock
 from outrider_runtime.models.loading import load_causal_lm
-from outrider_target import first_steps
+from outrider_target import rule_kernels
 from outrider_target.acceptance_rule import AcceptanceRule
 from outrider_target.cost_profiler import StepBounds
 from outrider_target.first_steps import take_first_steps
@@ -57,8 +57,8 @@ def test_each_rule_verifies_them_greedily_drawn_and_changed(
 ) -> None:
     verified: list[VerifyResult] = []
     for name in ("verify", "verify_by_ratio", "verify_synthetic"):
-        function = getattr(first_steps, name)
-        monkeypatch.setattr(first_steps, name, lambda *a, call=function, **k: verified.append(call(*a, **k)))
+        function = getattr(rule_kernels, name)
+        monkeypatch.setattr(rule_kernels, name, lambda *a, call=function, **k: verified.append(call(*a, **k)))
     forward = ToyForward()
     forward.allocate_cache(1)
     take_first_steps(forward, AcceptanceRule(method, (0.5,)), BOUNDS, ManualClock())
