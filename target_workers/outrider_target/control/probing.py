@@ -51,26 +51,25 @@ class Probing:
 
         Args:
             rows: that decode.
-            max_depth: deepest proposal.
+            max_depth: deepest proposal, at least 1.
             token_s: seconds that one more token adds to a round.
             fixed_s: seconds that asking adds to a round.
         """
-        by_key = {row.key: row for row in rows}
-        if self._probe is not None and (self._probe.rounds_left == 0 or self._probe.key not in by_key):
-            self._settle(by_key.get(self._probe.key))
+        fitting = {row.key: row for row in rows if row.fitting > 0}
+        if self._probe is not None and (self._probe.rounds_left == 0 or self._probe.key not in fitting):
+            self._settle(fitting.get(self._probe.key))
         if self._probe is None:
-            self._begin(rows, max_depth, token_s, fixed_s)
+            self._begin(list(fitting.values()), max_depth, token_s, fixed_s)
         if self._probe is None:
             return {}
         self._probe.rounds_left -= 1
-        return {self._probe.key: min(self._probe.depth, by_key[self._probe.key].fitting)}
+        return {self._probe.key: min(self._probe.depth, max_depth, fitting[self._probe.key].fitting)}
 
     def _begin(self, rows: Sequence[RowView], max_depth: int, token_s: float, fixed_s: float) -> None:
         """Row after row in turn, so that no sequence is tried for the others for long."""
-        able = sorted((row for row in rows if row.fitting > 0), key=lambda row: (row.key <= self._last_key, row.key))
-        if not able:
+        if not rows:
             return
-        row = able[0]
+        row = min(rows, key=lambda row: (row.key <= self._last_key, row.key))
         depth = min(PROBE_DEPTH, max_depth, row.fitting)
         price_s = PROBE_ROUNDS * (sum(row.curve.presence[:depth]) * token_s + fixed_s)
         if self._saved_s < price_s:
@@ -80,10 +79,10 @@ class Probing:
         self._probe = _Probe(row.key, depth, PROBE_ROUNDS, row.curve.expected_gain(depth))
 
     def _settle(self, row: RowView | None) -> None:
-        """A probe that raised hopes goes on for a while."""
+        """A probe that raised hopes goes on for a while; one whose row is gone, or has no room for an id, does not."""
         probe, self._probe = self._probe, None
         assert probe is not None
-        if row is None or row.fitting == 0 or probe.renewals_left == 0:
+        if row is None or probe.renewals_left == 0:
             return
         hope = row.curve.expected_gain(probe.depth)
         if hope > probe.hope:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from outrider_target.control.acceptance_model import Curve
 from outrider_target.control.probing import PROBE_DEPTH, PROBE_ROUNDS, Probing
@@ -61,6 +62,21 @@ def test_a_probe_goes_on_with_its_row_while_hopes_rise_but_not_for_ever() -> Non
     rounds_until_probe(probing, 0.0)
     assert probed_rounds(probing, lambda count: min(0.9, 0.01 * count)) == 5 * PROBE_ROUNDS - 1
     assert rounds_until_probe(probing, 0.9) == PRICE_ROUNDS
+
+
+def test_a_probe_whose_row_can_take_nothing_any_more_ends() -> None:
+    probing = Probing(SHARE)
+    rounds_until_probe(probing, 0.0)
+    first, *others = rows(0.0)
+    assert probing.choose([replace(first, limit=0), *others], 8, TOKEN_S, 0.0) == {}
+    assert rounds_until_probe(probing, 0.0) == PRICE_ROUNDS
+
+
+def test_a_probe_shrinks_to_the_room_of_a_later_step() -> None:
+    probing = Probing(SHARE)
+    rounds_until_probe(probing, 0.0)
+    assert probing.choose(rows(0.0), 1, TOKEN_S, 0.0) == {1: 1}
+    assert probing.choose(rows(0.0), 8, TOKEN_S, 0.0) == {1: PROBE_DEPTH}
 
 
 def test_a_probe_whose_hopes_rise_no_more_ends() -> None:

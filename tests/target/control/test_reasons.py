@@ -43,6 +43,7 @@ def policy(clock: ManualClock, cost: StepCostModel = CPU) -> DynamicPolicy:
 
 def check(view: StepView, decision: Decision) -> None:
     proposed = sum(decision.depths.values())
+    assert proposed <= view.room_tokens and all(decision.depth(row.key) <= row.fitting for row in view.rows)
     if decision.reason in ON:
         assert decision.level > 0 and proposed > 0
     if decision.reason is Reason.NOT_WORTH_IT:
